@@ -1,0 +1,101 @@
+"""The unit that is judged: one run, its spans, and the look-ups over them that every gate shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from spangate._records import Finding, Role, Span, Trigger
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One execution of an agent, closed for judging.
+
+    ``spans`` stand in the order of their starts and hold the root. ``root`` is the span that carries the verdict.
+    ``notes`` are findings of whoever gathered the run (late children, claimed strays, bounds that were reached).
+    ``starts_known`` is False for a recording of ended spans only: whether a span is still open cannot be told then.
+    ``claimed`` are the roots of trees outside the run's own tree that belong to it all the same.
+    """
+
+    run_id: str
+    root: Span
+    spans: Sequence[Span]
+    trigger: Trigger = "root_end"
+    notes: Sequence[Finding] = ()
+    starts_known: bool = True
+    claimed: Sequence[Span] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the root span."""
+        return self.root.name
+
+    @cached_property
+    def by_id(self) -> dict[tuple[int, int], Span]:
+        """Spans by (trace id, span id); of two spans with one id the first that started."""
+        found: dict[tuple[int, int], Span] = {}
+        for span in self.spans:
+            found.setdefault((span.trace_id, span.span_id), span)
+        return found
+
+    @cached_property
+    def children(self) -> dict[tuple[int, int], list[Span]]:
+        """Children by their parent's (trace id, span id), in the order of their starts; also of parents not here."""
+        found: dict[tuple[int, int], list[Span]] = {}
+        for span in self.spans:
+            if span.parent_id is not None:
+                key = span.trace_id, span.parent_id
+                if key in found:
+                    found[key].append(span)
+                else:
+                    found[key] = [span]
+        return found
+
+    @cached_property
+    def by_role(self) -> dict[str, list[Span]]:
+        """Spans by role, in the order of their starts."""
+        found: dict[str, list[Span]] = {}
+        for span in self.spans:
+            if span.role in found:
+                found[span.role].append(span)
+            else:
+                found[span.role] = [span]
+        return found
+
+    def of_role(self, *roles: Role) -> list[Span]:
+        """Return the spans with one of ``roles``; in the order of their starts if one role is asked for."""
+        if len(roles) == 1:
+            return self.by_role.get(roles[0], [])
+        return [span for role in roles for span in self.by_role.get(role, ())]
+
+    def parent_of(self, span: Span) -> Span | None:
+        """Return the parent of ``span`` if it is in the run."""
+        if span.parent_id is None:
+            return None
+        return self.by_id.get((span.trace_id, span.parent_id))
+
+    def children_of(self, span: Span) -> Sequence[Span]:
+        """Return the direct children of ``span``, in the order of their starts."""
+        return self.children.get((span.trace_id, span.span_id), ())
+
+    def ancestors(self, span: Span) -> Iterator[Span]:
+        """Yield parent, grandparent and so on; ends at the top, at a missing parent, or where a cycle closes."""
+        seen = {id(span)}
+        above = self.parent_of(span)
+        while above is not None and id(above) not in seen:
+            seen.add(id(above))
+            yield above
+            above = self.parent_of(above)
+
+    def descendants(self, span: Span) -> Iterator[Span]:
+        """Yield every span below ``span``, each once, in no order that means anything."""
+        seen = {id(span)}
+        todo = list(self.children_of(span))
+        while todo:
+            below = todo.pop()
+            if id(below) not in seen:
+                seen.add(id(below))
+                yield below
+                todo.extend(self.children_of(below))

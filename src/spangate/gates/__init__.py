@@ -1,0 +1,1 @@
+"""The gates: pure rules from a run to findings, one file each."""
