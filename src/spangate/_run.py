@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 from spangate._records import Finding, Role, Span, Trigger
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +34,18 @@ class Run:
     def name(self) -> str:
         """The name of the root span."""
         return self.root.name
+
+    def remember(self, question: Callable[[Run], Answer]) -> Answer:
+        """Return ``question(self)``, asked once however many gates want to know: for answers that cost a walk."""
+        answers = self._answers
+        if question not in answers:
+            answers[question] = question(self)
+        answer: Answer = answers[question]
+        return answer
+
+    @cached_property
+    def _answers(self) -> dict[Callable[[Run], Any], Any]:
+        return {}
 
     @cached_property
     def by_id(self) -> dict[tuple[int, int], Span]:
