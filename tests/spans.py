@@ -23,7 +23,7 @@ def span(
     end: float | None = 1.0,
     **fields: Any,
 ) -> Span:
-    """Make a span. ``start`` and ``end`` are seconds, ``parent`` gives trace and parent id; ``fields`` win over both."""
+    """Make a span. ``start`` and ``end`` are seconds, ``parent`` gives trace and parent id; ``fields`` win over all."""
     made: dict[str, Any] = {
         "trace_id": TRACE if parent is None else parent.trace_id,
         "span_id": next(_ids),
