@@ -1,0 +1,151 @@
+"""The identity of a generation's request: the hashes by which two runs may be compared at all.
+
+Canonical JSON (:mod:`spangate._canonical`) of what was asked, sha256, the first 16 hex digits; nothing of the response,
+nothing normalised. How a prompt becomes the ``{"system", "user", "tools"}`` that is hashed:
+
+* A prompt of at most one system text and one user text is these two texts, however the messages hold them; a system
+  text that is not there is ``""``.
+* Any other prompt is its whole message list as it was recorded, under ``user``; ``system`` is what is recorded apart
+  from the messages.
+* Tools that were not recorded are ``null``, since nobody knows that there were none; no tools are ``[]``.
+
+What is absent, or is not JSON (NaN, bytes, a set), has no hash: a request without a prompt has no ``prompt.hash`` and
+no ``fingerprint.tuple``, never the hash of an empty one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from spangate import _keys as keys
+from spangate._canonical import canonical_hash
+from spangate._dialects._base import Request
+from spangate._records import ABSENT
+
+Source: TypeAlias = Literal["start", "explicit", "hook", "wire", "attributes"]
+"""Where the request is known from, best first: attributes at the start of the span, the program's own words, the
+completion hook, the body that was sent, the attributes at the end."""
+
+
+def fingerprint(request: Request, *, source: Source, model_from_config: str | None = None) -> dict[str, str | float]:
+    """Return the attributes that carry the identity of ``request``, for its generation span.
+
+    Args:
+        request: What was asked.
+        source: Where it is known from.
+        model_from_config: The model that is pinned where the request names none. It is declared, not observed, and
+            stamped so (``fingerprint.model_source``).
+
+    Returns:
+        ``fingerprint.source`` and ``fingerprint.missing_model`` always, the others as far as they are known:
+        ``gen_ai.request.temperature`` as a float (the tuple hashes its text), everything else as text.
+    """
+    stamps: dict[str, str | float] = {keys.FINGERPRINT_SOURCE: source}
+    tools = None if request.tools is ABSENT else request.tools
+    _put(stamps, keys.TOOL_SCHEMA_HASH, None if tools is None else _hash(tools))
+    prompt = _prompt(request)
+    if prompt is not None:
+        _put(stamps, keys.PROMPT_TEXT_HASH, _hash(prompt))
+        _put(stamps, keys.PROMPT_HASH, _hash({**prompt, "tools": tools}))
+    model = _model(request.model)
+    if model is None and model_from_config:
+        model = model_from_config
+        stamps[keys.FINGERPRINT_MODEL_SOURCE] = "config"
+    _put(stamps, keys.REQUEST_MODEL, model)
+    stamps[keys.FINGERPRINT_MISSING_MODEL] = "true" if model is None else "false"
+    _put(stamps, keys.REQUEST_TEMPERATURE, _temperature(request.temperature))
+    params = {name: value for name, value in request.params.items() if value is not ABSENT}
+    _put(stamps, keys.FINGERPRINT_PARAMS_HASH, _hash(params) if params else None)
+    _put(stamps, keys.FINGERPRINT_TUPLE, _tuple(stamps))
+    return stamps
+
+
+def _put(stamps: dict[str, str | float], key: str, value: str | float | None) -> None:
+    if value is not None:
+        stamps[key] = value
+
+
+_FACTS = (
+    keys.PROMPT_HASH,
+    keys.TOOL_SCHEMA_HASH,
+    keys.FINGERPRINT_MISSING_MODEL,
+    keys.REQUEST_MODEL,
+    keys.REQUEST_TEMPERATURE,
+)
+
+
+def _tuple(stamps: Mapping[str, str | float]) -> str | None:
+    """Hash the facts as text; without a prompt they are nobody's identity."""
+    if keys.PROMPT_HASH not in stamps:
+        return None
+    return _hash({key: str(stamps[key]) for key in _FACTS if key in stamps})
+
+
+def _hash(value: Any) -> str | None:
+    """Hash a value, None if it is not JSON."""
+    try:
+        return canonical_hash(value)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _model(value: Any) -> str | None:
+    """Return the name of the model, None where it is no text that could be written anywhere."""
+    if not isinstance(value, str) or not value:
+        return None
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return None
+    return value
+
+
+def _temperature(value: Any) -> float | None:
+    """Return the temperature as a float; some instrumentations record it as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number + 0.0 if math.isfinite(number) else None  # -0.0 is the same temperature
+
+
+def _prompt(request: Request) -> dict[str, Any] | None:
+    """Return the prompt as ``{"system", "user"}``, or None if none was recorded."""
+    if request.messages is ABSENT or request.messages is None:
+        return None
+    system = "" if request.system is ABSENT or request.system is None else _text(request.system, request.system)
+    user = request.messages
+    if isinstance(user, (list, tuple)):
+        said = [(message.get("role"), _text_of(message)) for message in user if isinstance(message, Mapping)]
+        if len(said) == len(user) and None not in (text for _, text in said):
+            match said:
+                case [("user", text)]:
+                    user = text
+                case [("system", first), ("user", text)] if system == "":
+                    system, user = first, text
+    return {"system": system, "user": user} if user or system else None
+
+
+def _text_of(message: Mapping[str, Any]) -> str | None:
+    """Return the text of a message that has nothing but a role and one text."""
+    held = message.keys() - {"role"}
+    if len(held) != 1:
+        return None
+    key = held.pop()
+    return _text(message[key], None) if key in {"content", "parts"} else None
+
+
+def _text(value: Any, otherwise: Any) -> Any:
+    """Return a text, also out of a list that holds it as its one part."""
+    if isinstance(value, str):
+        return value
+    match value:
+        case [{"type": "text", "text": str(text), **rest}] | [{"type": "text", "content": str(text), **rest}] if (
+            not rest
+        ):
+            return text
+    return otherwise
