@@ -202,6 +202,12 @@ def test_tolerance_is_a_setting() -> None:
     assert found(two_hosts(14.0), Forest(skew_tolerance_s=5.0)) == []
 
 
+@pytest.mark.parametrize("tolerance", [-0.1, float("nan"), float("inf")])
+def test_a_tolerance_is_a_time(tolerance: float) -> None:
+    with pytest.raises(ValueError, match=r"skew_tolerance_s is .*: write seconds, 0 or more"):
+        Forest(skew_tolerance_s=tolerance)
+
+
 def test_one_clock_has_no_tolerance_however_the_host_is_recorded() -> None:
     run = two_hosts(10.5)
     run.spans[1].resource = {"service.name": "no host here"}

@@ -1,1 +1,31 @@
-"""The gates: pure rules from a run to findings, one file each."""
+"""The gates: pure rules from a run to findings, one file each, in the order in which a verdict reports them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from spangate._levels import Policy
+from spangate._records import Gate
+from spangate.gates.cardinality import Cardinality
+from spangate.gates.forest import Forest
+from spangate.gates.timing import Timing
+
+__all__ = ["GATES", "Cardinality", "Forest", "Policy", "Timing", "default_gates", "strict_gates"]
+
+GATES: Final[tuple[type[Any], ...]] = (Forest, Cardinality, Timing)
+"""Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
+
+
+def default_gates() -> tuple[Gate, ...]:
+    """Return the gates that judge a run where nobody says otherwise: what is surely broken fails, the rest warns.
+
+    To change one, put another of its kind in its place; to change levels, add a :class:`Policy`::
+
+        gates = [*default_gates(), Policy(levels={"completeness.recovered_error": "fail"})]
+    """
+    return tuple(gate() for gate in GATES)
+
+
+def strict_gates() -> tuple[Gate, ...]:
+    """Return the default gates under a policy by which every warning fails and every gate must be evaluable."""
+    return (*default_gates(), Policy(strict=True))

@@ -6,6 +6,7 @@ agent that starts after its request is over, a child of a run that was already d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -24,9 +25,16 @@ class Forest:
     Attributes:
         skew_tolerance_s: Seconds by which a child on another host may seem to start after its parent's end, since two
             hosts have two clocks. On one host nothing is tolerated.
+
+    Raises:
+        ValueError: a tolerance that is negative, or no number of seconds at all.
     """
 
     skew_tolerance_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.skew_tolerance_s < math.inf:
+            raise ValueError(f"skew_tolerance_s is {self.skew_tolerance_s!r}: write seconds, 0 or more")
 
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield the findings in the order of the spans' starts, cycles last."""
