@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from spangate._records import ABSENT, Outcome, Role, Span
 
@@ -74,9 +74,19 @@ class Turn:
 
 
 class Dialect(Protocol):
-    """One convention of writing agent spans. Chosen per span, by scope name first and attributes second."""
+    """One convention of writing agent spans. Chosen per span, by scope name first and attributes second.
 
-    name: str
+    ``scopes`` maps the tracer scopes that speak it (a name stands for all below it, dot by dot) to the role of a span
+    that says nothing yet. ``marks`` are attributes that show it in a span of a scope that nobody knows. Attributes and
+    event attributes named in ``payload_keys``, or that start with one of ``payload_prefixes``, hold prompts, messages,
+    arguments or results.
+    """
+
+    name: ClassVar[str]
+    scopes: ClassVar[Mapping[str, Role]]
+    marks: ClassVar[tuple[str, ...]]
+    payload_keys: ClassVar[frozenset[str]]
+    payload_prefixes: ClassVar[tuple[str, ...]]
 
     def role(self, span: Span) -> Role:
         """Say what the span is. An open span or one without attributes takes its role from its scope."""

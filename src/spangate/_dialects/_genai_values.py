@@ -1,0 +1,139 @@
+"""Token counts, requests and messages in ``gen_ai.*`` attributes, under their current and their old names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spangate._dialects import _events
+from spangate._dialects._base import Request, TokenCounts, Turn
+from spangate._dialects._calls import asked, received
+from spangate._dialects._flat import PLAIN, holds_messages, steps_below, unflattened
+from spangate._dialects._values import first, parsed, text_or_json
+from spangate._records import ABSENT, Span
+
+INPUT: Final = "gen_ai.input.messages"
+OUTPUT: Final = "gen_ai.output.messages"
+SYSTEM: Final = "gen_ai.system_instructions"
+DEFINITIONS: Final = "gen_ai.tool.definitions"
+FLAT_INPUT: Final = "gen_ai.prompt"
+FLAT_OUTPUT: Final = "gen_ai.completion"
+FLAT_DEFINITIONS: Final = "llm.request.functions"
+FINISH: Final = "gen_ai.response.finish_reasons"
+
+PAYLOAD_KEYS: Final = frozenset(
+    {
+        INPUT,
+        OUTPUT,
+        SYSTEM,
+        DEFINITIONS,
+        FLAT_INPUT,
+        FLAT_OUTPUT,
+        "gen_ai.tool.call.arguments",
+        "gen_ai.tool.call.result",
+        "gen_ai.event.content",
+    }
+)
+PAYLOAD_PREFIXES: Final = (FLAT_INPUT + ".", FLAT_OUTPUT + ".", FLAT_DEFINITIONS + ".")
+
+NO_USAGE: Final = TokenCounts()
+_INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+_OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+_TOTAL_TOKENS: Final = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens")
+_CACHED: Final = (
+    "gen_ai.usage.cache_read.input_tokens",
+    "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.details.cache_read_tokens",
+)
+_CACHE_WRITTEN: Final = (
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_write.input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.cache_write_input_tokens",
+    "gen_ai.usage.details.cache_write_tokens",
+)
+_REASONING: Final = (
+    "gen_ai.usage.reasoning.output_tokens",
+    "gen_ai.usage.reasoning_tokens",
+    "gen_ai.usage.details.reasoning_tokens",
+    "llm.usage.reasoning_tokens",
+)
+
+_REQUEST: Final = "gen_ai.request."
+_NO_PARAMS: Final = frozenset({"model", "temperature", "stream", "encoding_formats", "type"})
+_SHORT: Final = {"stop_sequences": "stop", "choice.count": "n"}
+
+
+def usage_of(attributes: Mapping[str, Any]) -> TokenCounts:
+    """Return the token counts under the names of the conventions."""
+    counted_in, counted_out = first(attributes, _INPUT_TOKENS), first(attributes, _OUTPUT_TOKENS)
+    total = first(attributes, _TOTAL_TOKENS)
+    if counted_in is ABSENT and counted_out is ABSENT and total is ABSENT:
+        return NO_USAGE
+    return TokenCounts(
+        counted_in,
+        counted_out,
+        total,
+        first(attributes, _CACHED),
+        first(attributes, _CACHE_WRITTEN),
+        first(attributes, _REASONING),
+    )
+
+
+def request_of(span: Span) -> Request:
+    """Return what the request attributes say, with the messages from wherever they were recorded."""
+    attributes = span.attributes
+    told = _events.told_by(span.events) if span.events else _events.NOTHING
+    sent = attributes.get(INPUT, told.sent)
+    definitions = attributes.get(DEFINITIONS, told.definitions)
+    return Request(
+        model=attributes.get("gen_ai.request.model", ABSENT),
+        temperature=attributes.get("gen_ai.request.temperature", ABSENT),
+        system=text_or_json(attributes.get(SYSTEM, told.system)),
+        messages=unflattened(attributes, FLAT_INPUT) if sent is ABSENT else parsed(sent),
+        tools=unflattened(attributes, FLAT_DEFINITIONS) if definitions is ABSENT else parsed(definitions),
+        params=_params(attributes),
+    )
+
+
+def _params(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    params = {}
+    for key, value in attributes.items():
+        if key.startswith(_REQUEST):
+            short = key[len(_REQUEST) :]
+            if short not in _NO_PARAMS:
+                params[_SHORT.get(short, short)] = value
+    if "gen_ai.output.type" in attributes:
+        params["response_format"] = attributes["gen_ai.output.type"]
+    return params
+
+
+def flat_turn(span: Span) -> Turn | None:
+    """Return the tool traffic of flattened messages; None if there are none."""
+    attributes = span.attributes
+    sent = holds_messages(attributes, FLAT_INPUT, PLAIN)
+    answer = holds_messages(attributes, FLAT_OUTPUT, PLAIN)
+    if not sent and not answer:
+        return None
+    whole = not span.dropped_attributes
+    return Turn(
+        asked=asked(steps_below(attributes, FLAT_OUTPUT, PLAIN)) if answer and whole else None,
+        received=received(steps_below(attributes, FLAT_INPUT, PLAIN)) if sent and whole else None,
+        offered=_flat_names(attributes),
+    )
+
+
+def _flat_names(attributes: Mapping[str, Any]) -> frozenset[str] | None:
+    definitions = unflattened(attributes, FLAT_DEFINITIONS)
+    if not isinstance(definitions, list):
+        return None
+    names = (item.get("name") for item in definitions if isinstance(item, Mapping))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def is_answered(attributes: Mapping[str, Any]) -> bool:
+    """Tell whether a completion was recorded, or why it ended."""
+    return any(
+        attributes.get(key) not in (None, "", "[]", (), [])
+        for key in (FINISH, OUTPUT, FLAT_OUTPUT + ".0.content", FLAT_OUTPUT + ".0.finish_reason")
+    )

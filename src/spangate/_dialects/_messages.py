@@ -1,0 +1,144 @@
+"""Tool calls and results in recorded messages, whatever the shape: parts, chat messages, or the blocks of a vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from spangate._dialects._base import ToolCall
+from spangate._dialects._calls import Step, asked, received
+from spangate._dialects._values import call_id, parsed, text
+from spangate._records import ABSENT
+
+_CALLS: Final = frozenset({"tool_call", "tool_use", "function_call", "function", "custom_tool_call"})
+_RESULTS: Final = frozenset({"tool_call_response", "tool_result", "function_call_output", "custom_tool_call_output"})
+_PROVIDER_CALLS: Final = frozenset(
+    {
+        "server_tool_call",
+        "server_tool_use",
+        "mcp_tool_use",
+        "mcp_call",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+    }
+)
+_PROVIDER_RESULTS: Final = ("server_tool_call_response", "_tool_result")
+_NESTED_CALLS: Final = ("toolUse", "function_call", "functionCall")
+_NESTED_RESULTS: Final = ("toolResult", "function_response", "functionResponse")
+_LISTS: Final = ("parts", "content", "contents", "tool_calls")
+_IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId")
+_ARGUMENTS: Final = ("arguments", "args", "input")
+_OUTCOMES: Final = ("response", "result", "output", "content")
+_WORDS: Final = ("tool", "function", "_call")
+
+
+def asked_in(recorded: Any) -> Sequence[ToolCall] | None:
+    """Return the calls that recorded output asks for; None if it cannot be read."""
+    if _holds_no_calls(recorded):
+        return ()
+    messages = parsed(recorded)
+    return asked(steps_in(messages)) if isinstance(messages, list | Mapping) else None
+
+
+def received_in(recorded: Any) -> Sequence[ToolCall] | None:
+    """Return the results that recorded input holds, named after their calls; None if it cannot be read."""
+    if _holds_no_calls(recorded):
+        return ()
+    messages = parsed(recorded)
+    return received(steps_in(messages)) if isinstance(messages, list | Mapping) else None
+
+
+def _holds_no_calls(recorded: Any) -> bool:
+    """Tell without parsing that a whole text holds neither a call nor a result."""
+    if not isinstance(recorded, str) or recorded[:1] + recorded[-1:] not in ("[]", "{}"):
+        return False
+    return not any(word in recorded for word in _WORDS)
+
+
+def steps_in(messages: Any) -> Iterator[Step]:
+    """Yield calls and results in their order. ``messages`` is a message, a block, or a list of either."""
+    for message in messages if isinstance(messages, list | tuple) else (messages,):
+        if not isinstance(message, Mapping):
+            continue
+        step = _step(message)
+        if step is not None:
+            yield step
+            continue
+        for key in _LISTS:
+            blocks = message.get(key)
+            if isinstance(blocks, list | tuple):
+                for block in blocks:
+                    step = _step(block) if isinstance(block, Mapping) else None
+                    if step is not None:
+                        yield step
+
+
+def _step(block: Mapping[str, Any]) -> Step | None:
+    """Read one block, or one whole message, that is a call or a result."""
+    kind = block.get("type")
+    if isinstance(kind, str):
+        if kind in _CALLS or kind in _PROVIDER_CALLS:
+            return Step(is_result=False, call=_call(block, at_provider=kind in _PROVIDER_CALLS))
+        if kind in _RESULTS:
+            return Step(is_result=True, call=_result(block, at_provider=False))
+        if kind.endswith(_PROVIDER_RESULTS):
+            return Step(is_result=True, call=_result(block, at_provider=True))
+    if block.get("role") == "tool" or kind == "tool":
+        known = call_id(block.get("tool_call_id"))
+        return None if known is None else Step(is_result=True, call=_result(block, at_provider=False))
+    return _nested(block)
+
+
+def _nested(block: Mapping[str, Any]) -> Step | None:
+    """Read a block whose one key says what it is: ``{"toolUse": {...}}``."""
+    for key in _NESTED_CALLS:
+        if isinstance(block.get(key), Mapping):
+            return Step(is_result=False, call=_call(block[key], at_provider=False))
+    for key in _NESTED_RESULTS:
+        if isinstance(block.get(key), Mapping):
+            return Step(is_result=True, call=_result(block[key], at_provider=False))
+    function = block.get("function")
+    if isinstance(function, Mapping):
+        return Step(is_result=False, call=_call(block, at_provider=False))
+    return None
+
+
+def _call(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
+    function = block.get("function")
+    inner = function if isinstance(function, Mapping) else block
+    return ToolCall(
+        _id(block),
+        text(inner.get("name")),
+        arguments=_first(inner, _ARGUMENTS),
+        at_provider=at_provider or block.get("builtin") is True,
+    )
+
+
+def _result(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
+    return ToolCall(
+        _id(block, result=True),
+        text(block.get("name")),
+        result=_first(block, _OUTCOMES),
+        at_provider=at_provider or block.get("builtin") is True,
+    )
+
+
+def _id(block: Mapping[str, Any], *, result: bool = False) -> str | None:
+    """Return the id of the call. A Responses item has an id of its own beside ``call_id``, so that one wins.
+
+    A result's own ``id`` may be the message's: what points to the call wins there.
+    """
+    for key in reversed(_IDS) if result else ("call_id", *_IDS):
+        known = call_id(block.get(key))
+        if known is not None:
+            return known
+    return None
+
+
+def _first(block: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    for key in keys:
+        if key in block:
+            return block[key]
+    return ABSENT

@@ -1,0 +1,24 @@
+"""OpenTelemetry's conventions for programs: a span for each one that ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from spangate._dialects.plain import Plain
+from spangate._records import Role, Span
+
+EXIT_CODE: Final = "process.exit.code"
+EXECUTABLE: Final = "process.executable.name"
+
+
+class Process(Plain):
+    """A program that was started. It belongs to the run it is in and makes none."""
+
+    name: ClassVar[str] = "process"
+    scopes: ClassVar[Mapping[str, Role]] = {"spangate.process": "process"}
+    marks: ClassVar[tuple[str, ...]] = (EXIT_CODE, EXECUTABLE)
+
+    def role(self, span: Span) -> Role:  # noqa: ARG002 - the question is the protocol's
+        """Say that the span is a program."""
+        return "process"
