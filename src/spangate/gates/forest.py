@@ -13,7 +13,7 @@ from typing import Final
 
 from spangate._records import AGENT_ROLES, Finding, Span
 from spangate._run import Run
-from spangate._units import duration
+from spangate._units import duration, shown
 
 _LOOSE_ROLES: Final = AGENT_ROLES - {"agent", "workflow"}
 
@@ -41,13 +41,14 @@ class Forest:
         claimed = {id(span) for span in run.claimed}
         traces = {run.root.trace_id, *(span.trace_id for span in run.claimed if span.parent_id is None)}
         by_id = run.by_id
+        unique = len(by_id) == len(run.spans)
         turned: list[Span] = []
         for span in run.spans:
             trace_id = span.trace_id
             if trace_id not in traces:
                 traces.add(trace_id)
                 yield Finding("forest.multiple_trace_ids", span, f"trace {span.hex_trace_id} beside the root's own")
-            if by_id[trace_id, span.span_id] is not span:
+            if not unique and by_id[trace_id, span.span_id] is not span:
                 yield Finding("forest.duplicate_span_id", span, "another span of the run has this id")
             parent = None if span.parent_id is None else by_id.get((trace_id, span.parent_id))
             if parent is None:
@@ -65,13 +66,15 @@ class Forest:
             return
         if _other_host(span, parent) and late_ns <= self.skew_tolerance_s * 1e9:
             return
-        yield Finding("forest.late_child", span, f"started {duration(late_ns)} after its parent {parent.name!r} ended")
+        yield Finding(
+            "forest.late_child", span, f"started {duration(late_ns)} after its parent '{shown(parent.name)}' ended"
+        )
 
 
 def _without_parent(run: Run, span: Span, *, claimed: bool) -> Iterator[Finding]:
     """Say why a span that is not the root has no parent in the run."""
     if span.parent_id is None:
-        what = "a tree of its own that belongs to this run" if claimed else f"a root beside {run.root.name!r}"
+        what = "a tree of its own that belongs to this run" if claimed else f"a root beside '{shown(run.root.name)}'"
         yield Finding("forest.stray_root" if claimed else "forest.multiple_roots", span, what)
     elif span.parent_remote:
         detail = f"its remote parent {span.parent_id:016x} is not in the run that it belongs to"
@@ -107,5 +110,5 @@ def _cycles(run: Run, turned: Iterable[Span]) -> Iterator[Finding]:
             path[id(above)] = above
             above = run.parent_of(above)
         if above is not None and id(above) in path:
-            yield Finding("forest.parent_cycle", above, f"{above.name!r} is its own ancestor")
+            yield Finding("forest.parent_cycle", above, f"'{shown(above.name)}' is its own ancestor")
         clear.update(path)

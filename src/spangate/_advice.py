@@ -1,0 +1,203 @@
+"""What each finding means and what to do about it, in words for the person whose run was refused."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+
+class Advice(NamedTuple):
+    """What a code says about the run, and what to do."""
+
+    meaning: str
+    do: str
+
+
+ADVICE: Final = MappingProxyType[str, Advice](
+    {
+        "completeness.open_span": Advice(
+            "a span was started and never ended",
+            "End it in a with block or a finally; close abandoned streams and generators. If it only ends late, raise"
+            " grace_s.",
+        ),
+        "completeness.root_open": Advice(
+            "the run was decided before its root span ended",
+            "End the root before the program shuts down; if a bound on idle time, age or memory was reached, raise it.",
+        ),
+        "completeness.cited_tool_missing": Advice(
+            "a model call received the result of a tool, and no span shows that the tool ran",
+            "Instrument the tool or open a span around it; in another thread or process it needs the run's context.",
+        ),
+        "completeness.call_lost": Advice(
+            "the model asked for more calls than were run or answered",
+            "Look at what dispatches parallel calls: one of them got lost on the way.",
+        ),
+        "completeness.unrecovered_error": Advice(
+            "something failed, and nothing above it says so",
+            "Set the root's status to ERROR when the run fails; a failure that is handled is followed by a model call.",
+        ),
+        "completeness.recovered_error": Advice(
+            "something failed and the run went on",
+            "Nothing, if retrying is meant.",
+        ),
+        "completeness.control_flow_error": Advice(
+            "an exception that only steers the framework",
+            "Nothing: interrupts, hand-offs and requested retries are no faults.",
+        ),
+        "completeness.cancelled": Advice(
+            "work was cancelled or a stream abandoned",
+            "Nothing, if that is meant.",
+        ),
+        "completeness.outlived_root": Advice(
+            "a span ended after the root",
+            "Await what runs in the background before the root ends.",
+        ),
+        "forest.multiple_roots": Advice(
+            "the run has a second root",
+            "Start the span in the context of the run; threads and executors do not take it along by themselves.",
+        ),
+        "forest.multiple_trace_ids": Advice(
+            "the run's spans lie in several traces",
+            "Somewhere the context was lost or replaced: hand it on to threads, executors and child processes.",
+        ),
+        "forest.missing_parent": Advice(
+            "a span's parent never started here",
+            "Often there is a second tracer provider, or the gate was added after the parent had started: keep one"
+            " provider and add the gate first.",
+        ),
+        "forest.late_child": Advice(
+            "a span started after its parent had ended",
+            "An old span stayed current, as after a generator that was closed in another task: detach each context"
+            " where it was attached.",
+        ),
+        "forest.stray_root": Advice(
+            "a part of the run started without the run's context",
+            "Run it with contextvars.copy_context().run(...) in its worker thread, or attach the context there.",
+        ),
+        "forest.stray_generation": Advice(
+            "a model call beside the run may belong to it",
+            "If it does, start it in the run's context; its tokens are not counted here.",
+        ),
+        "forest.parent_outside_run": Advice(
+            "a span hangs from one outside the run that it belongs to",
+            "A program inherited the context around the run: put the tool's own TRACEPARENT in its environment.",
+        ),
+        "forest.duplicate_span_id": Advice(
+            "two spans have one id",
+            "Two processes draw the same random numbers: do not seed them, and reseed after a fork.",
+        ),
+        "forest.parent_cycle": Advice(
+            "spans are each other's parents",
+            "No SDK writes this: look at what made or changed the ids.",
+        ),
+        "forest.foreign_parent": Advice(
+            "the run hangs from a span of another tracer provider",
+            "Use one provider for both, or the top of the tree is missing in the backend.",
+        ),
+        "forest.parent_unsampled": Advice(
+            "a span's parent was not sampled",
+            "Sample runs as a whole (a parent-based sampler); until then the sums are lower bounds.",
+        ),
+        "forest.after_entry": Advice(
+            "an agent started after its request was answered",
+            "Nothing, if a background task is meant; else await it before you answer.",
+        ),
+        "budget.ceiling": Advice(
+            "the run used more than it may",
+            "Stop such runs earlier, or raise the ceiling.",
+        ),
+        "budget.usage_missing": Advice(
+            "a model call recorded no token usage",
+            'Ask for it: streams need stream_options={"include_usage": True} or the like.',
+        ),
+        "budget.usage_negative": Advice(
+            "a token count is negative",
+            "The instrumentation wrote it: update it, or drop the attribute.",
+        ),
+        "budget.usage_nonfinite": Advice(
+            "a token count is infinite or not a number",
+            "The instrumentation wrote it: update it, or drop the attribute.",
+        ),
+        "budget.usage_invalid": Advice(
+            "a token count is no number at all",
+            "The instrumentation wrote it: update it, or drop the attribute.",
+        ),
+        "budget.usage_coerced": Advice(
+            "a token count was written as text or with a point",
+            "It was counted as the whole number that it means; a newer instrumentation may write numbers.",
+        ),
+        "budget.suspicious_zero": Advice(
+            "a count of zero where something was used",
+            "The provider or a proxy before it reports no usage; the sum is too low.",
+        ),
+        "budget.rollup_mismatch": Advice(
+            "a total on a span is not the sum of the calls below it",
+            "A call has no span or is there twice: compare the calls with the total.",
+        ),
+        "budget.root_usage": Advice(
+            "the root has a token count of its own",
+            "Leave the counts to the model calls.",
+        ),
+        "budget.double_instrumentation": Advice(
+            "two instrumentations recorded the same call",
+            "It was counted once; switch one of them off.",
+        ),
+        "budget.replayed_response": Advice(
+            "one answer of the model appears twice",
+            "It was counted once; a cache or a repeated span explains it.",
+        ),
+        "budget.payload_missing": Advice(
+            "a tool recorded no result to measure",
+            "Switch content capture on for it, or set tool_payload_bytes on its span.",
+        ),
+        "budget.lower_bound": Advice(
+            "the sum is a floor: some calls cannot be counted",
+            "A call that failed has no usage, and one that was not sampled was not seen.",
+        ),
+        "cardinality.span_bytes": Advice(
+            "a span is larger than receivers take",
+            "Record less on it, or switch content capture off there.",
+        ),
+        "cardinality.attributes_dropped": Advice(
+            "the limits of the SDK threw evidence away",
+            "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (events and links have their own), or record less.",
+        ),
+        "timing.inverted_span": Advice(
+            "a span ends before it starts",
+            "Take its start and end from the same clock, in nanoseconds since the epoch.",
+        ),
+        "gate.error": Advice(
+            "a gate broke while it looked at the run",
+            "Mend the gate; until then the run is not believed.",
+        ),
+        "gate.not_evaluable": Advice(
+            "a required gate had no evidence to judge",
+            "Record what it names, or do not require it.",
+        ),
+        "buffer.overflow": Advice(
+            "the run outgrew what may be held",
+            "Raise max_held_bytes, max_run_spans or max_run_age_s, or end runs earlier.",
+        ),
+        "encoding.truncated_json": Advice(
+            "recorded JSON was cut off",
+            "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT or record less: what was cut proves nothing.",
+        ),
+        "encoding.lone_surrogate": Advice(
+            "a text holds half a character",
+            "Cut texts between characters, not inside an emoji.",
+        ),
+        "export.duplicate_span": Advice(
+            "a span was handed over twice",
+            "It was exported once; look for a second end() or a second processor chain.",
+        ),
+        "export.unsampled_run": Advice(
+            "the run was recorded and not sampled",
+            "Nothing was exported, not even this verdict; sample what is to be seen.",
+        ),
+        "export.partial": Advice(
+            "the exporter refused a part of the run",
+            "The log of the exporter says why; the backend holds a run without its root.",
+        ),
+    }
+)
+"""Advice by code. A user's own codes have none."""
