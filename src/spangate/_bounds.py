@@ -1,0 +1,87 @@
+"""How much may be held, and for how long: measures what is held and names the trees that must go as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spangate._adapter import record
+from spangate._buffer import Buffer
+from spangate._payload import span_bytes
+from spangate._records import Trigger
+from spangate._tree import Tree
+
+SPAN_OVERHEAD = 1024
+"""Bytes that a held span weighs besides its attributes and events: about what the SDK's objects take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The limits of what is held.
+
+    Attributes:
+        idle_timeout_s: Seconds without a start or an end after which a tree is judged as it stands. None: never,
+            since a person may take hours to approve a step.
+        max_run_age_s: Seconds after which a tree is judged whatever happens in it. A day: the longest that an
+            unattended run is let go on in practice, and short enough that a leak is seen the next morning.
+        max_held_bytes: Bytes over all trees (attributes, events, and 1 KiB a span for the SDK's objects). 256 MiB
+            hold some 50,000 spans with 4 KiB of content each, and leave a small container alive.
+        max_run_spans: Spans of one tree. 250,000 is what the byte bound allows without any content at all.
+
+    Raises:
+        ValueError: a limit that is not positive.
+    """
+
+    idle_timeout_s: float | None = None
+    max_run_age_s: float = 86_400.0
+    max_held_bytes: int = 256 << 20
+    max_run_spans: int = 250_000
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name}={value!r}: a limit must be greater than zero")
+
+
+class Scales:
+    """Weighs what the buffer holds. Used by the worker alone."""
+
+    def __init__(self, buffer: Buffer, bounds: Bounds) -> None:
+        self._buffer = buffer
+        self._bounds = bounds
+
+    def weigh(self) -> None:
+        """Measure the spans that ended since the last call."""
+        for tree, span in self._buffer.take_fresh():
+            tree.weight += SPAN_OVERHEAD + span_bytes(record(span, is_open=False))
+
+    def overdue(self, now: float) -> Iterator[tuple[Tree, Trigger]]:
+        """Yield the trees that must go now, with the reason."""
+        held = self._buffer.held()
+        bounds = self._bounds
+        for tree in held:
+            if now - tree.opened_at >= bounds.max_run_age_s:
+                yield tree, "age"
+            elif len(tree.spans) > bounds.max_run_spans:
+                yield tree, "memory"
+            elif bounds.idle_timeout_s is not None and self._idle_s(tree, now) >= bounds.idle_timeout_s:
+                yield tree, "idle"
+        excess = sum(tree.weight for tree in held) - bounds.max_held_bytes
+        if excess > 0:
+            yield from self._heaviest(held, now, excess)
+
+    def _idle_s(self, tree: Tree, now: float) -> float:
+        """Return how long nothing has started or ended in the tree, as far as the looks at it tell."""
+        activity = tree.activity
+        if activity != tree.seen:
+            tree.seen, tree.seen_at = activity, now
+        return now - tree.seen_at
+
+    def _heaviest(self, held: list[Tree], now: float, excess: int) -> Iterator[tuple[Tree, Trigger]]:
+        """Yield idle trees before busy ones, and heavy ones before light ones, until the excess is gone."""
+        for tree in sorted(held, key=lambda tree: (self._idle_s(tree, now) == 0.0, -tree.weight)):
+            if excess <= 0:
+                return
+            excess -= tree.weight
+            yield tree, "memory"

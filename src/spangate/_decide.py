@@ -1,0 +1,91 @@
+"""From a closed run to its verdict, and what follows from the verdict: release or refusal, memory, metrics, words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from spangate._account import verdict_span_id
+from spangate._buffer import Buffer
+from spangate._judge import judge
+from spangate._look import Look, read
+from spangate._parcels import passing_parcel, run_parcel, verdict_parcel
+from spangate._records import Gate, Span, Verdict
+from spangate._release import Sender
+from spangate._run import Run
+from spangate._telemetry import Telemetry, logger
+from spangate._text import one_line
+from spangate._tree import Decided, Ruling
+
+
+class Decider:
+    """Judges runs and lines up what leaves. Used by the worker alone."""
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        sender: Sender,
+        telemetry: Telemetry,
+        gates: Sequence[Gate],
+        on_verdict: Callable[[Verdict], None] | None,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._buffer = buffer
+        self._sender = sender
+        self._telemetry = telemetry
+        self._gates = gates
+        self._on_verdict = on_verdict
+        self._dry_run = dry_run
+
+    def decide(self, run: Run, look: Look, bearer: Span, decided: Decided) -> None:
+        """Judge ``run`` and line up the result.
+
+        ``bearer`` is the span that bears the verdict attributes of a released run; the ruling is written into
+        ``decided``. A run that follows a decided one too late names that one's verdict span.
+        """
+        start = time.perf_counter()
+        verdict = judge(run, self._gates)
+        if decided.supersedes is not None:
+            verdict = replace(verdict, supersedes=format(decided.supersedes, "016x"))
+        refused = verdict.verdict == "fail" and not self._dry_run
+        if not refused:
+            verdict = replace(verdict, spans_withheld=0)
+            self._sender.put(run_parcel(run, look.sources, bearer, verdict, self._telemetry))
+        if verdict.verdict == "fail" and run.root.sampled:
+            self._sender.put(verdict_parcel(verdict, look.source(run.root), 0, self._telemetry))
+        self._telemetry.withhold(verdict.spans_withheld)
+        self._telemetry.judged(verdict, time.perf_counter() - start)
+        number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id
+        self.rule(decided, "fail" if refused else "pass", number)
+        self._tell(verdict)
+
+    def rule(self, decided: Decided, ruling: Ruling, bearer_id: int | None = None) -> None:
+        """Write down what was decided; spans that ended meanwhile follow."""
+        waiting = self._buffer.rule(decided, ruling, bearer_id)
+        if waiting:
+            self.follow(decided, read(waiting))
+
+    def follow(self, decided: Decided, look: Look) -> None:
+        """Let late spans share the fate of the run that they belonged to."""
+        if decided.ruling == "fail":
+            self._telemetry.withhold(sum(1 for span in look.spans if span.end_ns is not None))
+        else:
+            self.let_pass(look.spans, look)
+
+    def let_pass(self, spans: Sequence[Span], look: Look) -> None:
+        """Line up spans that belong to no run."""
+        parcel = passing_parcel(spans, look.sources, self._telemetry)
+        if parcel is not None:
+            self._sender.put(parcel)
+
+    def _tell(self, verdict: Verdict) -> None:
+        if verdict.verdict == "fail":
+            logger.warning("%s", one_line(verdict))
+        if self._on_verdict is None:
+            return
+        try:
+            self._on_verdict(verdict)
+        except Exception:  # noqa: BLE001  the callback is the user's; its fault must not cost the next run its verdict
+            logger.exception("on_verdict raised for run %s", verdict.run_id)

@@ -1,0 +1,33 @@
+"""A request to have everything judged and exported now, handed from thread to thread until somebody answers it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False, slots=True)
+class Flush:
+    """A flush on its way through the worker and the sender.
+
+    ``deadline`` is on the processor's monotonic clock, in seconds. ``closing`` settles open roots too. ``complete``
+    turns False where a run had to stay held or a span was not accepted.
+    """
+
+    deadline: float
+    closing: bool = False
+    complete: bool = True
+    _done: threading.Event = field(default_factory=threading.Event)
+
+    def finish(self) -> None:
+        """Answer whoever waits."""
+        self._done.set()
+
+    @property
+    def is_done(self) -> bool:
+        """True once it is answered."""
+        return self._done.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the answer: True only if everything was accepted in time."""
+        return self._done.wait(max(seconds, 0.0)) and self.complete

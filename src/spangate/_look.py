@@ -1,0 +1,80 @@
+"""Held trees read as records, each record with the SDK span it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spangate._adapter import record
+from spangate._buffer import Buffer, is_live
+from spangate._dialects import classify
+from spangate._gather import remembered
+from spangate._records import Span
+from spangate._tree import Decided, Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Look:
+    """What a tree held at one moment: records with their roles, in start order.
+
+    ``sources`` maps a record's identity to its SDK span. ``activity`` is the tree's, to tell whether it has changed.
+    """
+
+    spans: Sequence[Span]
+    sources: Mapping[int, Any]
+    activity: int = 0
+
+    def source(self, span: Span) -> Any:
+        """Return the SDK span that ``span`` was read from."""
+        return self.sources[id(span)]
+
+    def joined(self, others: Iterable[Look]) -> Look:
+        """Return this look with the spans of others behind its own."""
+        others = list(others)
+        sources = dict(self.sources)
+        for other in others:
+            sources.update(other.sources)
+        return Look([*self.spans, *(span for other in others for span in other.spans)], sources, self.activity)
+
+
+def read(held: Iterable[Any], activity: int = 0) -> Look:
+    """Read SDK spans, live or ended."""
+    spans: list[Span] = []
+    sources: dict[int, Any] = {}
+    for source in held:
+        span = record(source, is_open=is_live(source))
+        classify(span)
+        spans.append(span)
+        sources[id(span)] = source
+    return Look(spans, sources, activity)
+
+
+class Looks:
+    """Reads trees, and remembers what it read until the tree changes or is closed. Used by the worker alone."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        self._looks: dict[Tree, Look] = {}
+
+    def at(self, tree: Tree) -> Look:
+        """Read the tree, or return the last look if nothing has changed since."""
+        look = self._looks.get(tree)
+        if look is None or look.activity != tree.activity:
+            glimpse = self._buffer.glimpse(tree)
+            look = self._looks[tree] = read(glimpse.spans, glimpse.activity)
+        return look
+
+    def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
+        """Take the tree out of the buffer. None if something started or ended since ``look``: look again."""
+        decided = remembered(tree, run_id, look.spans)
+        if not self._buffer.close(tree, decided, look.activity):
+            return None
+        self._looks.pop(tree, None)
+        return decided
+
+    def keep(self, trees: Collection[Tree]) -> None:
+        """Forget what was read of all other trees."""
+        if self._looks:
+            kept = set(trees)
+            self._looks = {tree: look for tree, look in self._looks.items() if tree in kept}

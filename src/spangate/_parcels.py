@@ -1,0 +1,84 @@
+"""What leaves, made ready: a released run with its stamps, a verdict span, or spans that pass untouched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from spangate import _keys as keys
+from spangate._account import verdict_attributes
+from spangate._adapter import release, verdict_span
+from spangate._dialects import dialect_of
+from spangate._digests import cluster
+from spangate._fingerprint import fingerprint
+from spangate._payload import span_bytes
+from spangate._records import Finding, Span, Verdict
+from spangate._release import Parcel
+from spangate._run import Run
+from spangate._stamp import invocation_id
+from spangate._telemetry import Telemetry
+
+VERDICT_BYTES = 4096
+"""What a verdict span is taken to weigh."""
+
+
+def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
+    """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last."""
+    ready = [span for span in run.spans if span.end_ns is not None and span.sampled and span is not bearer]
+    spans = [release(sources[id(span)], _stamps(span, run.run_id)) for span in ready]
+    sizes = [span_bytes(span) for span in ready]
+    if bearer.end_ns is not None and bearer.sampled:
+        spans.append(release(sources[id(bearer)], {**_stamps(bearer, run.run_id), **verdict_attributes(verdict)}))
+        sizes.append(span_bytes(bearer) + VERDICT_BYTES)
+
+    def refused(sent: int, why: str) -> Parcel | None:
+        telemetry.release(sent)
+        telemetry.lose(len(spans) - sent, why)
+        told = _partial(verdict, f"{sent} of {len(spans)} spans were accepted, then the exporter {why}")
+        return verdict_parcel(told, sources[id(run.root)], 1, telemetry) if run.root.sampled else None
+
+    return Parcel(spans, sizes, lambda: telemetry.release(len(spans)), refused)
+
+
+def _stamps(span: Span, run_id: str) -> dict[str, Any]:
+    """Return what belongs on a released span and may not be on it: written too late to stay, evicted, or never."""
+    stamps: dict[str, Any] = {keys.RUN_ID: run_id}
+    if span.role in ("tool", "process"):
+        stamps[keys.INVOCATION_ID] = invocation_id(run_id, span.span_id)
+    elif span.role == "generation" and keys.FINGERPRINT_TUPLE not in span.attributes:
+        stamps.update(fingerprint(dialect_of(span).request(span), source="attributes"))
+    return stamps
+
+
+def _partial(verdict: Verdict, why: str) -> Verdict:
+    finding = Finding("export.partial", verdict.root, why, "fail")
+    failures = (finding, *verdict.failures)
+    return replace(
+        verdict, verdict="fail", findings=(*failures, *verdict.warnings), cluster=cluster(failures), spans_withheld=0
+    )
+
+
+def verdict_parcel(verdict: Verdict, root: Any, number: int, telemetry: Telemetry) -> Parcel:
+    """Make the parcel of the verdict span that takes a run's place."""
+    span = verdict_span(verdict, root, number, time.time_ns())
+
+    def refused(_sent: int, why: str) -> None:
+        telemetry.lose(1, why)
+
+    return Parcel([span], [VERDICT_BYTES], lambda: None, refused)
+
+
+def passing_parcel(spans: Sequence[Span], sources: Mapping[int, Any], telemetry: Telemetry) -> Parcel | None:
+    """Make the parcel of spans that belong to no run: as they are, but for what no encoder takes."""
+    ready = [span for span in spans if span.end_ns is not None and span.sampled]
+    if not ready:
+        return None
+
+    def refused(sent: int, why: str) -> None:
+        telemetry.release(sent)
+        telemetry.lose(len(ready) - sent, why)
+
+    leaving = [release(sources[id(span)], {}) for span in ready]
+    return Parcel(leaving, [span_bytes(span) for span in ready], lambda: telemetry.release(len(ready)), refused)

@@ -1,0 +1,224 @@
+"""The hooks: what the SDK calls. Whatever happens here, the host program does not notice."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+import weakref
+from collections.abc import Callable, Iterable
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.trace import SpanKind
+
+from spangate._bounds import Bounds, Scales
+from spangate._buffer import Buffer
+from spangate._decide import Decider
+from spangate._exporter import otlp_exporter
+from spangate._flush import Flush
+from spangate._forest import Unit
+from spangate._look import read
+from spangate._patience import Patience
+from spangate._place import place
+from spangate._records import Gate, Verdict
+from spangate._release import Sender
+from spangate._settle import Settler
+from spangate._stamp import stamp
+from spangate._telemetry import Telemetry, logger
+from spangate._tree import UNSEEN, Tree
+from spangate._worker import Worker
+from spangate.gates import default_gates
+
+SHUTDOWN_S = 30.0
+"""How long a shutdown may take; a hanging exporter must not keep the program from ending."""
+_ENTRY_KINDS = (SpanKind.SERVER, SpanKind.CONSUMER)
+
+
+class GateSpanProcessor(SpanProcessor):
+    """Holds each agent run, judges it when it is over, and exports it whole or a verdict span in its place.
+
+    It takes the place of a BatchSpanProcessor: one line on an existing tracer provider. Traces without an agent pass.
+
+    Args:
+        exporter: Takes what leaves. None: OTLP, set up by the standard ``OTEL_EXPORTER_OTLP_*`` variables.
+        gates: The gates, as :func:`spangate.default_gates` or :func:`spangate.load_policy` return them.
+        grace_s: Seconds for which spans still open at their root's end are waited for.
+        settle_s: Seconds for which a finished tree stays open for a span that may start yet.
+        claim_strays: Whether parentless tool and model spans are looked upon as lost pieces of the one open run.
+        unit: ``tree``: a local tree is one run; ``agent``: every topmost agent or workflow span in it is one.
+        dry_run: Judge and tell, but refuse nothing.
+        on_verdict: Called on the gate's own thread with every verdict.
+        idle_timeout_s: See :class:`spangate._bounds.Bounds`, as the following.
+        max_run_age_s: Seconds.
+        max_held_bytes: Bytes over all trees.
+        max_run_spans: Spans of one tree.
+
+    Raises:
+        ValueError: a setting out of its range.
+    """
+
+    def __init__(  # noqa: PLR0913  one line on a provider is the whole set-up, so every setting is here
+        self,
+        exporter: SpanExporter | None = None,
+        *,
+        gates: Iterable[Gate] | None = None,
+        grace_s: float = 5.0,
+        settle_s: float = 0.2,
+        claim_strays: bool = True,
+        unit: Unit = "tree",
+        dry_run: bool = False,
+        on_verdict: Callable[[Verdict], None] | None = None,
+        idle_timeout_s: float | None = None,
+        max_run_age_s: float = 86_400.0,
+        max_held_bytes: int = 256 << 20,
+        max_run_spans: int = 250_000,
+    ) -> None:
+        if unit not in ("tree", "agent"):
+            raise ValueError(f"unit={unit!r}: this may be 'tree' or 'agent'")
+        patience = Patience(grace_s=grace_s, settle_s=settle_s)
+        bounds = Bounds(
+            idle_timeout_s=idle_timeout_s,
+            max_run_age_s=max_run_age_s,
+            max_held_bytes=max_held_bytes,
+            max_run_spans=max_run_spans,
+        )
+        chosen = tuple(default_gates() if gates is None else gates)
+        self._exporter = otlp_exporter() if exporter is None else exporter
+        self._entry_kinds = frozenset(SpanKind) if unit == "agent" else _ENTRY_KINDS
+        self._buffer = Buffer(time.monotonic)
+        self._telemetry = Telemetry(self._buffer.count_spans)
+        self._sender = Sender(self._exporter, max_held_bytes)
+        self._decider = Decider(self._buffer, self._sender, self._telemetry, chosen, on_verdict, dry_run=dry_run)
+        scales = Scales(self._buffer, bounds)
+        settler = Settler(self._buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
+        self._worker = Worker(self._buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
+        self._random = random.Random(os.urandom(16))  # noqa: S311  ids, and a user's random.seed() must not repeat them
+        self._closed = False
+        _watch_forks(self)
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Hold the span with its tree, and stamp it."""
+        try:
+            if self._closed:
+                return
+            context, parent = span.context, span.parent
+            tree = None
+            if parent is not None and not parent.is_remote:
+                tree = self._buffer.join(context.trace_id, context.span_id, parent.span_id, span)
+            if tree is None:
+                tree = self._place(span, parent_context)
+            stamp(span, tree.tree_id)
+        except Exception:  # noqa: BLE001  an exception would keep the user's code from running
+            self._fault("on_start")
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Put the ended span in the place of the live one."""
+        try:
+            context = span.context
+            if not self._buffer.end(context.trace_id, context.span_id, span):
+                self._end_unheld(span)
+        except Exception:  # noqa: BLE001  an exception would replace the user's own
+            self._fault("on_end")
+
+    def shutdown(self) -> None:
+        """Settle everything, cutting grace short, and shut the exporter down. Bounded; a second call does nothing."""
+        try:
+            if self._closed:
+                return
+            self._closed = True
+            self._sender.hurry()
+            flush = Flush(time.monotonic() + SHUTDOWN_S, closing=True)
+            if not self._worker.flush(flush):
+                logger.warning("not everything that was held at the shutdown has reached the exporter")
+            self._worker.stop()
+            self._exporter.shutdown()
+        except Exception:  # noqa: BLE001  the program is ending; it must end
+            self._fault("shutdown")
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Judge and export every run whose root has ended; a run whose root is open stays held.
+
+        Returns:
+            True if everything judged was accepted by the exporter in time, and no run had to stay held for its grace.
+        """
+        try:
+            if self._closed or not self._worker.has_started:
+                return True
+            return self._worker.flush(Flush(time.monotonic() + timeout_millis / 1000))
+        except Exception:  # noqa: BLE001  it would reach the caller of the provider's force_flush
+            self._fault("force_flush")
+            return False
+
+    @property
+    def losses(self) -> dict[str, int]:
+        """Spans that reached neither the exporter nor a verdict, by reason."""
+        return dict(self._telemetry.lost)
+
+    def _place(self, span: Span, parent_context: Context | None) -> Tree:
+        """Find or make the tree of a span whose parent no tree here holds (design section 3, rule 4)."""
+        if not self._worker.has_started:
+            self._worker.start()
+        trace_id, span_id = span.context.trace_id, span.context.span_id
+        origin = place(self._buffer, span, parent_context)
+        if origin.joins:
+            tree = self._buffer.adopt(trace_id, span_id, span)
+            if tree is not None:
+                return tree
+        tree_id = format(self._random.getrandbits(64), "016x")
+        piecewise = span.kind in self._entry_kinds
+        new = Tree(trace_id, span_id, tree_id, standing=origin.standing, above=origin.above, piecewise=piecewise)
+        return self._buffer.open(new, span)
+
+    def _end_unheld(self, span: ReadableSpan) -> None:
+        """Deal with the end of a span that no tree holds: late, inherited from a parent process, or never seen."""
+        trace_id, span_id = span.context.trace_id, span.context.span_id
+        if self._buffer.is_inherited(trace_id, span_id):
+            return
+        decided = self._buffer.late_end(trace_id, span_id, span)
+        if decided is not None:
+            if decided.ruling != "pending":
+                self._decider.follow(decided, read([span]))
+        elif self._closed:
+            self._telemetry.lose(1, "after_shutdown")
+        else:
+            self._admit(span)
+
+    def _admit(self, span: ReadableSpan) -> None:
+        """Hold a span of which only the end was seen: the processor was added while it was open."""
+        trace_id, span_id, parent = span.context.trace_id, span.context.span_id, span.parent
+        if not self._worker.has_started:
+            self._worker.start()
+        tree = None
+        if parent is not None and not parent.is_remote:
+            tree = self._buffer.join(trace_id, span_id, parent.span_id, UNSEEN)
+        if tree is None:
+            tree_id = format(self._random.getrandbits(64), "016x")
+            piecewise = span.kind in self._entry_kinds
+            self._buffer.open(Tree(trace_id, span_id, tree_id, standing="unseen", piecewise=piecewise), UNSEEN)
+        self._buffer.end(trace_id, span_id, span)
+
+    def _fault(self, where: str) -> None:
+        self._telemetry.lose(1, "hook_error")
+        logger.exception("%s failed; the program goes on, one span may be missing", where)
+
+    def _after_fork(self) -> None:
+        self._random.seed(os.urandom(16))
+        self._buffer.after_fork()
+        self._sender.reset()
+        self._worker.reset()
+
+
+def _watch_forks(processor: GateSpanProcessor) -> None:
+    """Have a forked child start empty; what was held belongs to the parent."""
+    if not hasattr(os, "register_at_fork"):  # Windows has no fork
+        return
+    reset = weakref.WeakMethod(processor._after_fork)  # noqa: SLF001  the hook outlives the processor, so not as a method
+
+    def after_in_child() -> None:
+        method = reset()
+        if method is not None:
+            method()
+
+    os.register_at_fork(after_in_child=after_in_child)

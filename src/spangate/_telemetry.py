@@ -1,0 +1,71 @@
+"""What the gate says of itself: metrics, one log line a refused run, and every loss counted by its reason."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from opentelemetry.metrics import CallbackOptions, Observation, get_meter
+
+from spangate._records import Verdict
+from spangate._version import __version__
+
+logger = logging.getLogger("spangate")
+
+_LOSSES = {
+    "backlog": "more spans wait for the exporter than max_held_bytes allows",
+    "after_shutdown": "they ended after the shutdown",
+    "hook_error": "a hook failed on them, which is a defect of spangate",
+}
+
+
+class Telemetry:
+    """Counts, by the OpenTelemetry metrics API (nothing happens without a MeterProvider) and for whoever asks.
+
+    ``lost`` counts the spans that reached neither the exporter nor a verdict, by reason; ``withheld`` those that a
+    refused run keeps back; ``released`` those that the exporter accepted.
+    """
+
+    def __init__(self, held: Callable[[], int]) -> None:
+        self.lost: Counter[str] = Counter()
+        self.withheld = 0
+        self.released = 0
+        meter = get_meter("spangate", __version__)
+        self._runs = meter.create_counter("spangate.runs", "{run}", "Runs judged, by verdict and trigger")
+        self._findings = meter.create_counter("spangate.findings", "{finding}", "Findings, by code and level")
+        self._withheld = meter.create_counter("spangate.spans.withheld", "{span}", "Spans of refused runs")
+        self._released = meter.create_counter("spangate.spans.released", "{span}", "Spans that the exporter accepted")
+        self._lost = meter.create_counter("spangate.spans.lost", "{span}", "Spans that went nowhere, by reason")
+        self._seconds = meter.create_histogram("spangate.judge.duration", "s", "Time to judge a run")
+        meter.create_observable_up_down_counter("spangate.spans.held", [_observer(held)], "{span}", "Spans held now")
+
+    def judged(self, verdict: Verdict, seconds: float) -> None:
+        """Count a verdict."""
+        self._runs.add(1, {"verdict": verdict.verdict, "trigger": verdict.trigger})
+        self._seconds.record(seconds)
+        for finding in verdict.findings:
+            self._findings.add(1, {"code": finding.code, "level": finding.level or ""})
+
+    def release(self, spans: int) -> None:
+        """Count spans that the exporter has accepted."""
+        self.released += spans
+        self._released.add(spans)
+
+    def withhold(self, spans: int) -> None:
+        """Count ended spans that a verdict keeps back."""
+        self.withheld += spans
+        self._withheld.add(spans)
+
+    def lose(self, spans: int, reason: str) -> None:
+        """Count spans that are gone; the first time for each reason, and then at each power of two, with a log line."""
+        before = self.lost[reason]
+        self.lost[reason] += spans
+        self._lost.add(spans, {"reason": reason})
+        if before.bit_length() < self.lost[reason].bit_length():
+            why = _LOSSES.get(reason, f"the exporter {reason} them")
+            logger.warning("%d spans lost so far: %s (reason %r)", self.lost[reason], why, reason)
+
+
+def _observer(held: Callable[[], int]) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    return lambda _options: [Observation(held())]

@@ -1,0 +1,154 @@
+"""The live shapes: a local tree of spans while it is held, and what is remembered of it once it is decided.
+
+Both are guarded by the lock of :class:`spangate._buffer.Buffer` and know nothing of the SDK: spans are opaque here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "unseen"]
+"""How a local root stands to its parent: it has none; the parent is in another process; a sampler dropped it; another
+provider owns it; it had ended and was decided; or the local root's own start was never seen."""
+
+Ruling: TypeAlias = Literal["pending", "pass", "fail", "none"]
+"""What was decided: ``none`` is a tree without a run, which passed with no verdict."""
+
+
+class Tree:
+    """A local root and its descendants, held until they are decided.
+
+    ``spans`` maps span ids to the live span, replaced by the ended one: one dict is order, membership and open set.
+    ``twins`` are spans whose id was taken, with that id; ``copies`` counts spans that arrived twice as one object.
+    ``order`` and ``end_order`` number the moments of the root's start and end. ``piecewise`` trees (below a request
+    handler, or with many agents under one span) are decided part by part. ``waits_for`` is the tree that this one may
+    be a stray of, ``claims`` are the trees that wait for this one; ``root`` is the worker's note of a root that left a
+    piecewise tree before the rest, and ``runs`` counts what was decided in it. Times are seconds on the buffer's clock.
+    """
+
+    __slots__ = (
+        "above",
+        "claims",
+        "copies",
+        "end_order",
+        "open",
+        "opened_at",
+        "order",
+        "overflowed",
+        "piecewise",
+        "quiet_at",
+        "root",
+        "root_ended_at",
+        "root_id",
+        "runs",
+        "seen",
+        "seen_at",
+        "spans",
+        "standing",
+        "trace_id",
+        "tree_id",
+        "twins",
+        "waits_for",
+        "weight",
+    )
+
+    def __init__(
+        self,
+        trace_id: int,
+        root_id: int,
+        tree_id: str,
+        *,
+        standing: Standing = "root",
+        above: Decided | None = None,
+        piecewise: bool = False,
+    ) -> None:
+        self.trace_id = trace_id
+        self.root_id = root_id
+        self.tree_id = tree_id
+        self.standing = standing
+        self.above = above
+        self.piecewise = piecewise
+        self.order = 0
+        self.opened_at = 0.0
+        self.spans: dict[int, Any] = {}
+        self.twins: list[tuple[int, Any]] = []
+        self.copies = 0
+        self.open = 0
+        self.root_ended_at: float | None = None
+        self.quiet_at: float | None = None
+        self.end_order: int | None = None
+        self.overflowed = False
+        self.weight = 0
+        self.seen = -1
+        self.seen_at = 0.0
+        self.waits_for: Tree | None = None
+        self.claims: list[Tree] = []
+        self.root: Any = None
+        self.runs = 0
+
+    @property
+    def activity(self) -> int:
+        """A number that changes whenever a span of the tree starts or ends."""
+        return 2 * (len(self.spans) + len(self.twins)) - self.open
+
+    def __repr__(self) -> str:
+        """A status line."""
+        state = "root open" if self.root_ended_at is None else f"root ended, {self.open} open"
+        return f"<Tree {self.tree_id} {len(self.spans)} spans, {state}>"
+
+
+@dataclass(eq=False, slots=True)
+class Decided:
+    """What outlives a decided tree or run, so that late spans follow it.
+
+    ``span_ids`` are its members where few enough were kept, else None and the time range (ns) must do.
+    ``verdict_span_id`` is the span that carries the verdict: the verdict span of a refused run, the root of a released
+    one; ``supersedes`` is such a span of an earlier decision that this one overturns. ``waiting`` are spans that ended
+    late, while the decision was still pending. ``is_entry`` says that the decided spans stood below a request or
+    message handler, outside any run.
+    """
+
+    run_id: str
+    trace_id: int
+    span_ids: frozenset[int] | None
+    start_ns: int
+    end_ns: int
+    order: int
+    end_order: int
+    has_agent: bool
+    is_entry: bool = False
+    supersedes: int | None = None
+    ruling: Ruling = "pending"
+    verdict_span_id: int | None = None
+    waiting: list[Any] = field(default_factory=list)
+
+    def holds(self, span_id: int, start_ns: int | None) -> bool:
+        """Say whether a span with this id and start time was a member."""
+        if self.span_ids is not None:
+            return span_id in self.span_ids
+        return start_ns is not None and self.start_ns <= start_ns <= self.end_ns
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Glimpse:
+    """The spans of a tree at one moment, in start order, the open ones among them; the tree stays held.
+
+    ``activity`` tells later whether anything has started or ended since.
+    """
+
+    spans: Sequence[Any]
+    activity: int
+
+
+class _Unseen:
+    """Stands for a live span whose start was never seen, until its end puts the ended one in its place."""
+
+    start_time: int | None = None
+
+    def end(self) -> None:
+        """Mark this as something live; nobody calls it."""
+
+
+UNSEEN = _Unseen()
