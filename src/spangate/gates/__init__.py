@@ -6,13 +6,25 @@ from typing import Any, Final
 
 from spangate._levels import Policy
 from spangate._records import Gate
+from spangate.gates.budget import Budget
 from spangate.gates.cardinality import Cardinality
+from spangate.gates.completeness import Completeness
 from spangate.gates.forest import Forest
 from spangate.gates.timing import Timing
 
-__all__ = ["GATES", "Cardinality", "Forest", "Policy", "Timing", "default_gates", "strict_gates"]
+__all__ = [
+    "GATES",
+    "Budget",
+    "Cardinality",
+    "Completeness",
+    "Forest",
+    "Policy",
+    "Timing",
+    "default_gates",
+    "strict_gates",
+]
 
-GATES: Final[tuple[type[Any], ...]] = (Forest, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 
