@@ -59,6 +59,8 @@ SAME_PROMPT: dict[str, dict[str, Any]] = {
         "system": [{"type": "text", "content": "s"}],
         "messages": [{"role": "user", "parts": [{"type": "text", "content": "u"}]}],
     },
+    "a part without a type": {"system": "s", "messages": [user([{"text": "u"}])]},
+    "a field that is not set": {"system": "s", "messages": [{**user("u"), "name": None}]},
 }
 
 
@@ -74,7 +76,8 @@ WHOLE_LISTS: dict[str, list[Any]] = {
     "a picture": [user([{"type": "text", "text": "a"}, {"type": "image"}])],
     "a text with more to it": [user([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}])],
     "a name": [{**user("a"), "name": "ann"}],
-    "no content": [user(None)],
+    "two parts": [user([{"text": "a"}, {"text": "b"}])],
+    "a call that says nothing": [user("a"), {"role": "assistant", "tool_calls": [{"id": "1"}]}],
     "another role": [{"role": "developer", "content": "a"}],
     "the user first": [user("a"), {"role": "system", "content": "b"}],
     "no messages at all": ["a", "b"],
@@ -97,6 +100,11 @@ NO_PROMPT: dict[str, dict[str, Any]] = {
     "no messages": {"messages": []},
     "an empty text": {"messages": ""},
     "the system text alone": {"messages": ABSENT, "system": "s"},
+    "parts without their text": {"messages": [{"role": "user", "parts": [{"type": "text"}]}]},
+    "one part of many without its text": {"messages": [user("a"), {"role": "tool", "parts": [{"type": "text"}]}]},
+    "a user who says nothing": {"messages": [user(None)]},
+    "a text that was hidden": {"messages": [user("__REDACTED__")]},
+    "a system text that was hidden": {"messages": [user("a")], "system": "__REDACTED__"},
 }
 
 

@@ -1,13 +1,9 @@
 """The identity of a generation's request: the hashes by which two runs may be compared at all.
 
 Canonical JSON (:mod:`spangate._canonical`) of what was asked, sha256, the first 16 hex digits; nothing of the response,
-nothing normalised. How a prompt becomes the ``{"system", "user", "tools"}`` that is hashed:
-
-* A prompt of at most one system text and one user text is these two texts, however the messages hold them; a system
-  text that is not there is ``""``.
-* Any other prompt is its whole message list as it was recorded, under ``user``; ``system`` is what is recorded apart
-  from the messages.
-* Tools that were not recorded are ``null``, since nobody knows that there were none; no tools are ``[]``.
+nothing normalised. A prompt is hashed as ``{"system", "user", "tools"}``: :mod:`spangate._prompt` says how messages
+become the first two. Tools that were not recorded are ``null``, since nobody knows that there were none; no tools are
+``[]``.
 
 What is absent, or is not JSON (NaN, bytes, a set), has no hash: a request without a prompt has no ``prompt.hash`` and
 no ``fingerprint.tuple``, never the hash of an empty one.
@@ -22,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from spangate import _keys as keys
 from spangate._canonical import canonical_hash
 from spangate._dialects._base import Request
+from spangate._prompt import prompt_of
 from spangate._records import ABSENT
 
 Source: TypeAlias = Literal["start", "explicit", "hook", "wire", "attributes"]
@@ -45,7 +42,7 @@ def fingerprint(request: Request, *, source: Source, model_from_config: str | No
     stamps: dict[str, str | float] = {keys.FINGERPRINT_SOURCE: source}
     tools = None if request.tools is ABSENT else request.tools
     _put(stamps, keys.TOOL_SCHEMA_HASH, None if tools is None else _hash(tools))
-    prompt = _prompt(request)
+    prompt = prompt_of(request)
     if prompt is not None:
         _put(stamps, keys.PROMPT_TEXT_HASH, _hash(prompt))
         _put(stamps, keys.PROMPT_HASH, _hash({**prompt, "tools": tools}))
@@ -111,41 +108,3 @@ def _temperature(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number + 0.0 if math.isfinite(number) else None  # -0.0 is the same temperature
-
-
-def _prompt(request: Request) -> dict[str, Any] | None:
-    """Return the prompt as ``{"system", "user"}``, or None if none was recorded."""
-    if request.messages is ABSENT or request.messages is None:
-        return None
-    system = "" if request.system is ABSENT or request.system is None else _text(request.system, request.system)
-    user = request.messages
-    if isinstance(user, (list, tuple)):
-        said = [(message.get("role"), _text_of(message)) for message in user if isinstance(message, Mapping)]
-        if len(said) == len(user) and None not in (text for _, text in said):
-            match said:
-                case [("user", text)]:
-                    user = text
-                case [("system", first), ("user", text)] if system == "":
-                    system, user = first, text
-    return {"system": system, "user": user} if user or system else None
-
-
-def _text_of(message: Mapping[str, Any]) -> str | None:
-    """Return the text of a message that has nothing but a role and one text."""
-    held = message.keys() - {"role"}
-    if len(held) != 1:
-        return None
-    key = held.pop()
-    return _text(message[key], None) if key in {"content", "parts"} else None
-
-
-def _text(value: Any, otherwise: Any) -> Any:
-    """Return a text, also out of a list that holds it as its one part."""
-    if isinstance(value, str):
-        return value
-    match value:
-        case [{"type": "text", "text": str(text), **rest}] | [{"type": "text", "content": str(text), **rest}] if (
-            not rest
-        ):
-            return text
-    return otherwise
