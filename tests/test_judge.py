@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -334,12 +337,36 @@ def test_a_digest_does_not_hang_on_the_order_of_gates_or_on_the_moment(gates: li
     assert judged(*gates).policy == judged(*reversed(gates)).policy
 
 
+ELSEWHERE = """
+import dataclasses
+from spangate._digests import policy_digest
+from spangate._levels import Policy
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    names: frozenset
+
+print(policy_digest([Gate(frozenset("abcdefgh"))], Policy()))
+"""
+
+
 def test_a_digest_is_the_same_in_every_process() -> None:
-    names = frozenset("abcdefgh")
-    assert policy_digest([Set_up(names=names)], Policy()) == policy_digest(
-        [Set_up(names=frozenset(sorted(names)))], Policy()
-    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", ELSEWHERE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(digests) == 1
+    assert len(digests.pop().strip()) == 12
+
+
+def test_equal_policies_have_one_digest() -> None:
     assert policy_digest([], Policy()) == policy_digest([], Policy(levels=dict(DEFAULT_LEVELS)))
+    assert policy_digest([Set_up(limit=1)], Policy()) == policy_digest([Set_up(limit=1.0)], Policy())
 
 
 @given(

@@ -143,6 +143,14 @@ def test_a_long_way_is_cut_in_the_middle() -> None:
     assert "    where  s0 > s1 > ... > s9 > s10 > s11  [workflow " in text
 
 
+def test_the_way_to_a_model_call_of_a_request_starts_at_the_request() -> None:
+    request = span("entry", "POST /chat", kind="SERVER")
+    call = span("generation", "chat", parent=request, span_id=7)
+    run = run_of([call], root=request)
+    text = verdict_text(verdict_of(run, fail("timing.inverted_span", call)), run)
+    assert "    where  POST /chat > chat  [generation 0000000000000007]\n" in text
+
+
 def test_an_amended_verdict_names_the_one_it_supersedes() -> None:
     run = research()
     text = verdict_text(verdict_of(run, fail("forest.late_child"), supersedes="00000000000000aa"), run)

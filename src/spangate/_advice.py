@@ -178,6 +178,10 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "the run outgrew what may be held",
             "Raise max_held_bytes, max_run_spans or max_run_age_s, or end runs earlier.",
         ),
+        "context.traceparent_invalid": Advice(
+            "the TRACEPARENT that the program inherited is malformed",
+            "It was ignored; look at what sets it: two, 32, 16 and two hex digits with hyphens between them.",
+        ),
         "encoding.truncated_json": Advice(
             "recorded JSON was cut off",
             "Raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT or record less: what was cut proves nothing.",

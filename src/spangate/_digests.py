@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Set
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -34,13 +35,23 @@ def policy_digest(gates: Iterable[Gate], policy: Policy) -> str:
 
     The order of the gates does not matter. A setting that is neither data nor a dataclass counts by its type.
     """
-    proper = list(gates)
+    proper = tuple(gates)
+    try:
+        return _remembered_digest(proper, policy)
+    except TypeError:  # a gate whose settings have no hash
+        return _digest(proper, policy)
+
+
+def _digest(gates: tuple[Gate, ...], policy: Policy) -> str:
     in_force = {
-        "gates": sorted(canonical_json(_described(gate)) for gate in proper),
+        "gates": sorted(canonical_json(_described(gate)) for gate in gates),
         "levels": policy.in_force(),
-        "required": policy.required(map(gate_name, proper)),
+        "required": policy.required(map(gate_name, gates)),
     }
     return canonical_hash(in_force, DIGITS)
+
+
+_remembered_digest = lru_cache(maxsize=16)(_digest)  # it would be half the cost of judging a run of two spans
 
 
 def _problem(finding: Finding) -> str:
@@ -55,8 +66,10 @@ def _described(gate: Any) -> list[Any]:
 
 def _plain(value: Any) -> Any:
     """Bring a setting into a form that reads the same in every process: no addresses, no order of sets."""
-    if value is None or isinstance(value, (bool, int, str)):
+    if value is None or isinstance(value, str):
         return value
+    if isinstance(value, (int, float)) and value % 1 == 0:
+        return int(value)  # equal settings have one digest: 1, 1.0 and True
     if isinstance(value, (float, bytes, PurePath)):
         return repr(value)
     if dataclasses.is_dataclass(value):

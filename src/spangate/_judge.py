@@ -100,7 +100,7 @@ class _Sheet:
                 self._enter("", Finding("gate.not_evaluable", None, detail))
 
     def _enter(self, name: str, finding: Finding) -> None:
-        level = self.policy.level(finding)
+        level = self.policy.level(finding.code, finding.level)
         if level == "fail":
             self._result(name, "fail")
         elif finding.code in ("gate.error", f"{name}.not_evaluable"):

@@ -31,8 +31,8 @@ class Policy:
         TypeError: ``require`` is one text instead of names.
     """
 
-    levels: Mapping[str, Level] = field(default_factory=dict)
-    require: Collection[str] = ()
+    levels: Mapping[str, Level] = field(default_factory=dict, hash=False)
+    require: Collection[str] = field(default=(), hash=False)
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -46,17 +46,18 @@ class Policy:
         """Find nothing: a policy only weighs what the gates find."""
         return iter(())
 
-    def level(self, finding: Finding) -> Level:
-        """Return the level in force. A code that nobody has given a level fails: a user's own gate means what it says.
+    def level(self, code: str, own: Level | None) -> Level:
+        """Return the level in force of a finding with this code and this level of its own.
 
-        Absent evidence stays ``not_evaluable`` whatever the level of its rule, unless the rule is off.
+        A code that nobody has given a level fails: a user's own gate means what it says. Absent evidence stays
+        ``not_evaluable`` whatever the level of its rule, unless the rule is off.
         """
-        decided = self.levels.get(finding.code)
-        if finding.level == "not_evaluable":
+        decided = self.levels.get(code)
+        if own == "not_evaluable":
             return "off" if decided == "off" else "not_evaluable"
         if decided is not None:
             return decided
-        level = finding.level or DEFAULT_LEVELS.get(finding.code, "fail")
+        level = own or DEFAULT_LEVELS.get(code, "fail")
         return "fail" if self.strict and level == "warn" else level
 
     def required(self, configured: Iterable[str]) -> list[str]:
@@ -65,7 +66,7 @@ class Policy:
 
     def in_force(self) -> dict[str, Level]:
         """Return the level of every code that is known here."""
-        return {code: self.level(Finding(code)) for code in (*DEFAULT_LEVELS, *self.levels)}
+        return {code: self.level(code, None) for code in (*DEFAULT_LEVELS, *self.levels)}
 
 
 def split(gates: Iterable[Gate]) -> tuple[Policy, list[Gate]]:

@@ -19,6 +19,7 @@ MAX_PLACES: Final = 3
 MAX_CODES: Final = 20
 MAX_DEPTH: Final = 6
 _DETAIL: Final = 300
+_BRIEF: Final = 160
 _WIDTH: Final = 100
 
 
@@ -49,7 +50,7 @@ def one_line(verdict: Verdict) -> str:
     if failures:
         first = verdict.findings[0]
         where = f" at {shown(first.span.name)}" if first.span else ""
-        head += f": {shown(first.code)}{where}" + (f": {shown(first.detail)}" if first.detail else "")
+        head += f": {shown(first.code)}{where}" + (f": {shown(first.detail, _BRIEF)}" if first.detail else "")
         more = [f"{failures - 1:,} more", *more] if failures > 1 else more
     else:
         more = [counted(verdict.totals.spans_started, "span"), *more]
@@ -114,7 +115,7 @@ def _path(span: Span, run: Run | None) -> str:
     way = [span, *run.ancestors(span)][::-1] if run is not None else [span]
     names = [shown(one.name) for one in way]
     if run is not None and way[0] is not run.root:
-        names.insert(0, "(outside the tree)")
+        names.insert(0, shown(run.root.name) if run.root.role == "entry" else "(outside the tree)")
     if len(names) > MAX_DEPTH:
         names[2 : len(names) - MAX_DEPTH + 3] = ["..."]
     return f"{' > '.join(names)}  [{span.role} {span.hex_id}]"
