@@ -21,6 +21,7 @@ from spangate._levels import Policy
 from spangate._names import stable_name
 from spangate._records import Finding, Gate, Level, Verdict, not_evaluable
 from spangate._run import Run
+from spangate.gates.encoding import Encoding
 from tests.spans import run_of, span
 
 VECTORS = json.loads((Path(__file__).parent / "data" / "vectors" / "digests.json").read_text(encoding="utf-8"))
@@ -211,6 +212,22 @@ def test_counts_spans() -> None:
     spans = [root, span("tool", end=None), span("tool", sampled=False), span("tool")]
     verdict = judged(house_rule, run=run_of(spans))
     assert (verdict.totals.spans_started, verdict.totals.spans_ended, verdict.spans_withheld) == (4, 3, 2)
+
+
+def test_encoding_is_asked_of_every_run_once() -> None:
+    run = run_of([span("agent", attributes={"input.value": "half \ud83e"})])
+    expected = [("encoding.lone_surrogate", "warn")]
+    assert codes(judge(run, [])) == codes(judge(run, [Encoding()])) == expected
+    assert judge(run, []).gates == {"encoding": "pass"}
+
+
+def test_counts_tokens_where_they_can_be_evaluated() -> None:
+    root = span("agent", "root")
+    usage = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 0}
+    call = span("generation", "chat", parent=root, attributes=usage)
+    totals = judged(run=run_of([root, call])).totals
+    assert (totals.input_tokens, totals.output_tokens) == (7, 0)
+    assert judged(run=run_of([root])).totals.input_tokens is None
 
 
 def test_names_the_run() -> None:

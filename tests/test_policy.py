@@ -97,7 +97,7 @@ ERRORS = {
         "policy.toml: forest.skew_tolerance: no such setting of forest; did you mean skew_tolerance_s?"
     ),
     "[forest]\nx = 1": "policy.toml: forest.x: no such setting of forest; there are skew_tolerance_s, levels",
-    "[timing]\nx = 1": "policy.toml: timing.x: no such setting of timing; there are levels",
+    "[completeness]\nx = 1": "policy.toml: completeness.x: no such setting of completeness; there are levels",
     "[forest]\nrequire = ['forest']": (
         "policy.toml: forest.require: no such setting of forest;"
         " require is a key of the whole file and stands above the first table"
@@ -130,9 +130,6 @@ ERRORS = {
     "levels = { 'forest.late_child' = ['warn'] }": (
         'policy.toml: levels: forest.late_child is [\'warn\']: a level is "fail" or "warn" or "off"'
     ),
-    "[timing]\nlevels = { 'forest.late_child' = 'warn' }": (
-        'policy.toml: timing.levels: no code "forest.late_child"; there are timing.inverted_span'
-    ),
     "require = 'forest'": 'policy.toml: require: is "forest"; it should be a list, each item a text',
     "require = ['forrest']": 'policy.toml: require: no gate "forrest"; did you mean forest?',
     "strict = 1": "policy.toml: strict: is 1; it should be true or false",
@@ -143,6 +140,11 @@ ERRORS = {
 def test_an_error_names_the_file_and_the_key_and_what_to_write(text: str, message: str) -> None:
     names = ", ".join(kind.__name__.lower() for kind in GATES)
     assert error_of(text) == message.replace("GATES", names)
+
+
+def test_the_table_of_a_gate_holds_no_codes_of_another() -> None:
+    error = error_of("[timing]\nlevels = { 'forest.late_child' = 'warn' }")
+    assert error.startswith('policy.toml: timing.levels: no code "forest.late_child"; there are timing.')
 
 
 def test_an_error_of_syntax_names_the_line() -> None:

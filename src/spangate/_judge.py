@@ -39,7 +39,7 @@ def judge(run: Run, gates: Iterable[Gate]) -> Verdict:
         run, and ``supersedes`` is None; who releases the run knows better and may replace both.
     """
     policy, chosen = split(gates)
-    chosen += ALWAYS
+    chosen += [gate for gate in ALWAYS if gate not in chosen]
     sheet = _Sheet(policy, [gate_name(gate) for gate in chosen])
     for note in run.notes:
         sheet.enter_note(note)
