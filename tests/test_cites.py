@@ -1,0 +1,317 @@
+"""Cites: which calls came back to the model, and how many tool spans executed them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spangate._cites import cites
+from spangate._records import Span
+from spangate._turns import Call
+from tests.calls import Asked, chat, tool
+from tests.spans import run_of, span
+
+ROOT = span("agent", "agent", end=100.0)
+ADD = json.dumps({"a": 1, "b": 2})
+MUL = json.dumps({"a": 3, "b": 4})
+
+
+def turn(
+    at: float, *calls: Asked, history: Sequence[str] = (), received: Sequence[str] | None = None, parent: Span = ROOT
+) -> list[Span]:
+    """A generation at ``at`` that asks for ``calls``, and one 2 s later that has all their results, or ``received``."""
+    results = [call[0] or "" for call in calls] if received is None else received
+    return [
+        chat(parent, at, asked=calls, received=history),
+        chat(parent, at + 2, received=[*history, *results]),
+    ]
+
+
+def calls_of(*spans: Span) -> list[Call]:
+    found = cites(run_of([ROOT, *sorted(spans, key=lambda one: one.start_ns)]))
+    assert not found.blind
+    return list(found.calls)
+
+
+def missing(*spans: Span) -> dict[str | None, int]:
+    return {call.call_id: call.missing for call in calls_of(*spans) if call.missing and not call.unchecked}
+
+
+def lost(*spans: Span) -> dict[str | None, int]:
+    return {call.call_id: call.lost for call in calls_of(*spans) if call.lost and not call.unchecked}
+
+
+MISSES = [
+    pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 2, "mul", "c9")], {"c1": 1}, id="no span of the call"),
+    pytest.param(
+        [*turn(1, ("c1", "add"), ("c2", "add")), tool(ROOT, 2, "add", "c1")], {"c2": 1}, id="one of two parallel calls"
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "add"), ("c1", "add")), tool(ROOT, 2, "add", "c1")], {"c1": 1}, id="one of two with one id"
+    ),
+    pytest.param(
+        [
+            *turn(1, ("c0", "sh")),
+            tool(ROOT, 2, "sh", "c0"),
+            tool(ROOT, 2.5, "sh", "c0"),
+            *turn(4, ("c0", "sh"), history=["c0"]),
+        ],
+        {"c0": 1},
+        id="ids restart every turn: a call that ran twice does not stand for the next turn's",
+    ),
+    pytest.param([*turn(1, ("c1", "add"), ("c2", "mul")), tool(ROOT, 2, "add")], {"c2": 1}, id="by name without ids"),
+    pytest.param(
+        [*turn(1, ("c1", "sh")), tool(ROOT, 2, "sh"), tool(ROOT, 2.5, "sh"), *turn(4, ("c2", "sh"), history=["c1"])],
+        {"c2": 1},
+        id="by name, each turn has its own",
+    ),
+    pytest.param(
+        [
+            *turn(1, ("c1", "add", ADD), ("c2", "add", MUL)),
+            tool(ROOT, 2, "add", None, ADD),
+            tool(ROOT, 2.5, "add", None, ADD),
+        ],
+        {"c2": 1},
+        id="by name and arguments where both sides are objects with the same keys",
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "add"), ("c2", "mul")), tool(ROOT, 2, "add", "run-7")], {"c2": 1}, id="by name, ids made up"
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "add"), ("c2", "add")), tool(ROOT, 2, "add", "c1"), tool(ROOT, 2, "mul")],
+        {"c2": 1},
+        id="a span without an id serves only its own name",
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "add")), span("transport", "tools/call add", parent=ROOT), tool(ROOT, 3, "x", "c9")],
+        {"c1": 1},
+        id="a message that carries a call is not its execution",
+    ),
+]
+
+SERVED = [
+    pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 2, "add", "c1")], id="by id"),
+    pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 2, "AddTool", "c1")], id="by id under another name"),
+    pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 40, "add", "c1")], id="a unique id tells, not the clock"),
+    pytest.param([*turn(1, ("c1", "add")), tool(None, 2, "add", "c1")], id="a claimed stray"),
+    pytest.param(
+        [*turn(1, ("c1", "add", '{"a": 1}')), tool(ROOT, 2, "add", None, '{"a": "1"}')],
+        id="a value that became another type is no other value",
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "add", '{"a": 1}')), tool(ROOT, 2, "add", None, '{"kwargs": {"a": 1}}')],
+        id="other keys: by name alone",
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "add", '{"a": [1, {"b":')), tool(ROOT, 2, "add", None, ADD)], id="cut arguments: by name alone"
+    ),
+    pytest.param(
+        [
+            *turn(1, ("c0", "sh")),
+            tool(ROOT, 2, "sh", "c0"),
+            *turn(4, ("c0", "sh"), history=["c0"]),
+            tool(ROOT, 5, "sh", "c0"),
+        ],
+        id="ids restart every turn",
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "search"), received=[]), tool(ROOT, 3.5, "x", "c9")], id="asked for, handed over, not cited"
+    ),
+    pytest.param([chat(ROOT, 1, received=["c1"]), chat(ROOT, 3, received=["c1"]), tool(ROOT, 5, "x")], id="history"),
+    pytest.param([*turn(1, ("c1", "transfer_to_bob")), tool(ROOT, 2, "add", "c9")], id="hand-off"),
+    pytest.param([*turn(1, ("c1", "")), tool(ROOT, 2, None)], id="a tool span that says nothing may be it"),
+]
+
+
+@pytest.mark.parametrize(("spans", "expected"), MISSES)
+def test_a_result_that_no_tool_span_produced_is_missing(spans: list[Span], expected: dict[str, int]) -> None:
+    assert missing(*spans) == expected
+
+
+@pytest.mark.parametrize("spans", SERVED)
+def test_nothing_is_missing(spans: list[Span]) -> None:
+    assert missing(*spans) == {}
+
+
+def test_a_call_that_ran_at_the_provider_has_no_span() -> None:
+    part = {"id": "s1", "name": "web_search"}
+    asker = chat(ROOT, 1)
+    asker.attributes = {
+        **asker.attributes,
+        "gen_ai.output.messages": json.dumps([{"parts": [{"type": "server_tool_call", **part}]}]),
+    }
+    later = chat(ROOT, 3)
+    later.attributes = {
+        **later.attributes,
+        "gen_ai.input.messages": json.dumps([{"parts": [{"type": "server_tool_call_response", **part}]}]),
+    }
+    assert calls_of(asker, later, tool(ROOT, 2, "x")) == []
+
+
+def test_a_name_that_was_never_offered_cannot_be_checked() -> None:
+    offered = json.dumps([{"type": "function", "name": "add"}])
+    asker = chat(ROOT, 1, asked=[("c1", "ad")], attributes={"gen_ai.tool.definitions": offered})
+    (call,) = calls_of(asker, chat(ROOT, 3, received=["c1"]), tool(ROOT, 5, "add", "c2"))
+    assert (call.missing, call.unchecked) == (1, "it is not among the recorded tool definitions")
+
+
+def test_nested_tool_spans_of_one_call_are_one_execution() -> None:
+    outer = tool(ROOT, 2, "add", "c1")
+    inner = tool(outer, 2, "add", "c1")
+    innermost = tool(inner, 2, "add")
+    spans = [*turn(1, ("c1", "add"), ("c1", "add")), outer, inner, innermost]
+    assert missing(*spans) == {"c1": 1}
+
+
+def test_a_tool_inside_another_tool_is_a_call_of_its_own() -> None:
+    outer = tool(ROOT, 2, "delegate", "c1")
+    helper = span("agent", "helper", parent=outer, start=2, end=8)
+    spans = [*turn(1, ("c1", "delegate")), outer, helper, *turn(3, ("c2", "delegate"), parent=helper)]
+    assert missing(*spans) == {"c2": 1}
+    assert missing(*spans, tool(helper, 4, "delegate", "c2")) == {}
+
+
+def test_two_instrumentations_of_one_call_ask_once() -> None:
+    outer = chat(ROOT, 1, asked=[("c1", "add")])
+    inner = chat(outer, 1.1, asked=[("c1", "add")], took=0.1)
+    later = chat(ROOT, 4, received=["c1"])
+    assert missing(outer, inner, later, tool(ROOT, 3, "add", "c1")) == {}
+    assert missing(outer, inner, later, tool(ROOT, 3, "x", "c9")) == {"c1": 1}
+
+
+def test_two_instrumentations_side_by_side_share_a_response() -> None:
+    asker, twin = (chat(ROOT, at, asked=[("c1", "add")], attributes={"gen_ai.response.id": "r1"}) for at in (1.0, 1.1))
+    later = chat(ROOT, 4, received=["c1"])
+    assert missing(asker, twin, later, tool(ROOT, 3, "add", "c1")) == {}
+
+
+def test_what_another_agent_receives_is_history_to_it() -> None:
+    triage = span("agent", "triage", parent=ROOT, end=3)
+    maths = span("agent", "maths", parent=ROOT, start=3, end=9)
+    spans = [chat(triage, 1, asked=[("c1", "to_maths")]), chat(maths, 4, received=["c1"])]
+    assert missing(triage, maths, *spans, tool(maths, 5, "add", "c2")) == {}
+
+
+def test_parallel_agents_may_use_the_same_ids() -> None:
+    spans: list[Span] = []
+    for offset in (0.0, 0.25):
+        worker = span("agent", "worker", parent=ROOT, start=offset, end=10)
+        spans += [worker, *turn(1 + offset, ("c0", "sh"), parent=worker), tool(worker, 2 + offset, "sh", "c0")]
+    assert missing(*spans) == {}
+    assert missing(*spans[:-1]) == {"c0": 1}
+
+
+def test_one_id_in_two_turns_at_a_time_cannot_be_checked() -> None:
+    spans = [*turn(1, ("c0", "sh")), *turn(1.25, ("c0", "sh"))]
+    assert missing(*spans, tool(ROOT, 2, "sh", "c0")) == {}
+
+
+LOSES = [
+    pytest.param(
+        [*turn(1, ("c0", "sh"), ("c0", "sh"), received=["c0"]), tool(ROOT, 2, "sh", "c0")],
+        {"c0": 1},
+        id="two calls with one id became one",
+    ),
+    pytest.param(
+        [*turn(1, ("c1", "add"), ("c2", "add"), received=["c1"]), tool(ROOT, 2, "add", "c1")],
+        {"c2": 1},
+        id="of two calls one neither ran nor came back",
+    ),
+    pytest.param(
+        [chat(ROOT, 1, asked=[("c0", "sh")] * 3), tool(ROOT, 2, "sh", "c0")],
+        {"c0": 2},
+        id="the last turn of the run, and its tool ran once for three",
+    ),
+]
+
+KEEPS = [
+    pytest.param([chat(ROOT, 1, asked=[("c1", "ask_user")]), tool(ROOT, 2, "x", "c9")], id="handed over at the end"),
+    pytest.param([*turn(1, ("c1", "add"), ("c2", "mul"), received=[]), tool(ROOT, 2, "add")], id="started afresh"),
+    pytest.param(
+        [
+            *turn(1, ("c1", "add"), ("c2", "mul"), received=["c1"]),
+            tool(ROOT, 2, "add", "c1"),
+            tool(ROOT, 2, "mul", "c2"),
+        ],
+        id="it ran, its answer is on the way",
+    ),
+    pytest.param([*turn(1, ("c0", "sh"), ("c0", "sh")), *(tool(ROOT, 2, "sh", "c0") for _ in "12")], id="both ran"),
+]
+
+
+@pytest.mark.parametrize(("spans", "expected"), LOSES)
+def test_a_call_that_neither_ran_nor_came_back_is_lost(spans: list[Span], expected: dict[str, int]) -> None:
+    assert lost(*spans) == expected
+
+
+@pytest.mark.parametrize("spans", KEEPS)
+def test_nothing_is_lost(spans: list[Span]) -> None:
+    assert lost(*spans) == {}
+
+
+@pytest.mark.parametrize(
+    ("spans", "why"),
+    [
+        pytest.param([tool(ROOT, 1, "add", "c1")], "no generation spans", id="no generations"),
+        pytest.param(
+            [chat(ROOT, 1, asked=None, received=None), tool(ROOT, 2, "add", "c1")],
+            "records its messages",
+            id="no content",
+        ),
+        pytest.param(turn(1, ("c1", "add")), "no tool spans at all", id="no tools"),
+    ],
+)
+def test_without_evidence_it_says_so(spans: list[Span], why: str) -> None:
+    assert why in cites(run_of([ROOT, *spans])).blind
+
+
+@pytest.mark.parametrize(
+    "hostile", ["[", "[[[[", '[{"parts": 7}]', "\ud83e", 7, None, b"[]", '[{"parts": [{"type": "tool_call"}]}]']
+)
+def test_hostile_messages_are_unknown(hostile: Any) -> None:
+    attributes = {"gen_ai.input.messages": hostile, "gen_ai.output.messages": hostile}
+    spans = [chat(ROOT, at, asked=None, received=None, attributes=attributes) for at in (1.0, 2.0)]
+    assert not [call for call in cites(run_of([ROOT, *spans, tool(ROOT, 1.5, "add", "c1")])).calls if call.missing]
+
+
+@pytest.mark.parametrize(
+    "hostile", ["{" * 5000, '{"a": NaN}', '{"a": ' * 900 + "1" + "}" * 900, 7, "Paris", '{"a": "\ud83e"}']
+)
+def test_hostile_arguments_are_matched_by_name(hostile: Any) -> None:
+    assert missing(*turn(1, ("c1", "add", hostile)), tool(ROOT, 2, "add", None, hostile)) == {}
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[list[Span], list[Span]]:
+    """A healthy conversation whose ids restart every turn or not, whose tool spans carry ids or not: others, tools."""
+    fresh, with_ids = draw(st.booleans()), draw(st.booleans())
+    spans: list[Span] = []
+    tools: list[Span] = []
+    history: list[str] = []
+    for number in range(draw(st.integers(1, 4))):
+        names = draw(st.lists(st.sampled_from(["add", "mul"]), max_size=3))
+        asked = [(f"c{number if fresh else ''}_{place}", name) for place, name in enumerate(names)]
+        spans.append(chat(ROOT, number * 4, asked=asked, received=history))
+        tools += [tool(ROOT, number * 4 + 1, name, call_id if with_ids else None) for call_id, name in asked]
+        history += [call_id for call_id, _ in asked]
+    spans.append(chat(ROOT, 20, received=history))
+    return spans, tools
+
+
+@given(conversations(), st.data())
+def test_a_healthy_conversation_misses_nothing_and_without_one_tool_span_misses_one(
+    conversation: tuple[list[Span], list[Span]], data: st.DataObject
+) -> None:
+    spans, tools = conversation
+    if not tools:
+        return
+    assert missing(*spans, *tools) == {}
+    assert lost(*spans, *tools) == {}
+    if len(tools) > 1:
+        gone = data.draw(st.sampled_from(tools))
+        assert sum(missing(*spans, *(one for one in tools if one is not gone)).values()) == 1
