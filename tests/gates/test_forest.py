@@ -92,6 +92,12 @@ def late_subtree() -> Run:
     return run_of([root, late, span("process", "below", parent=late, start=11.5, end=11.6)])
 
 
+def call_of_another_process() -> Run:
+    """A model call below a remote parent, which is no request of ours, and one that hangs from nothing."""
+    root = span("generation", "chat 1", parent_id=GONE, parent_remote=True)
+    return run_of([root, span("generation", "chat 2", parent_id=GONE + 1)])
+
+
 FINDS: dict[str, tuple[Callable[[], Run], list[tuple[str, str]]]] = {
     "a second root": (second_root, [("forest.multiple_roots", "t1")]),
     "a second root in a trace of its own": (
@@ -121,6 +127,10 @@ FINDS: dict[str, tuple[Callable[[], Run], list[tuple[str, str]]]] = {
     ),
     "a claimed model call whose parent nobody started": (
         lambda: loose_calls(orphan=True),
+        [("forest.missing_parent", "chat 2")],
+    ),
+    "a model call whose parent nobody started, with no request around it": (
+        call_of_another_process,
         [("forest.missing_parent", "chat 2")],
     ),
     "a start after the parent's end": (
