@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 
@@ -36,19 +37,18 @@ class Claims:
     def _has_agent(self, tree: Tree) -> bool:
         return has_agent(self._looks.at(tree).spans)
 
-    def decide(self, host: Tree, run: Run, look: Look, bearer: Span, decided: Decided) -> None:
-        """Decide a run together with the strays that it claims among the trees that wait for ``host``."""
+    def decide(self, run: Run, look: Look, bearer: Span, decided: Decided, candidates: Iterable[Tree]) -> None:
+        """Decide a run together with the strays that it claims among the trees that waited for it."""
         claimed: list[tuple[Decided, Look]] = []
         beside: list[Finding] = []
-        for claim in host.claims:
-            its_look = self._looks.at(claim)
+        for candidate in candidates:
+            its_look = self._looks.at(candidate)
             if not belongs(its_look.spans, run):
                 beside.append(_beside(its_look.spans[0]))
                 continue
-            its_decided = self._looks.close(claim, its_look, run.run_id)
+            its_decided = self._looks.close(candidate, its_look, run.run_id)
             if its_decided is not None:
                 claimed.append((its_decided, its_look))
-        self._buffer.free_claims(host)
         if beside or claimed:
             look = look.joined(its_look for _, its_look in claimed)
             roots = [its_look.spans[0] for _, its_look in claimed]

@@ -49,6 +49,7 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "gate.error": "fail",
         "gate.not_evaluable": "fail",
         "buffer.overflow": "fail",
+        "context.traceparent_invalid": "warn",
         "encoding.truncated_json": "warn",
         "encoding.lone_surrogate": "warn",
         "export.duplicate_span": "warn",

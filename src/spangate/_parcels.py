@@ -47,7 +47,7 @@ def _stamps(span: Span, run_id: str) -> dict[str, Any]:
     stamps: dict[str, Any] = {keys.RUN_ID: run_id}
     if span.role in ("tool", "process"):
         stamps[keys.INVOCATION_ID] = invocation_id(run_id, span.span_id)
-    elif span.role == "generation" and keys.FINGERPRINT_TUPLE not in span.attributes:
+    elif span.role == "generation" and keys.FINGERPRINT_SOURCE not in span.attributes:
         stamps.update(fingerprint(dialect_of(span).request(span), source="attributes"))
     return stamps
 

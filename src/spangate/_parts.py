@@ -115,9 +115,11 @@ class Parts:
         tree.runs += 1
         run_id = f"{tree.tree_id}.{tree.runs}"
         decided = remembered(tree, run_id, part.spans)
+        candidates = tree.claims
         self._buffer.take(tree, _ids(part.spans), decided)
+        self._buffer.free_claims(tree)
         run = Run(run_id, part.root, part.spans, trigger, notes_of(tree, part.root, part.spans, trigger))
-        self._claims.decide(tree, run, look, part.bearer, decided)
+        self._claims.decide(run, look, part.bearer, decided, candidates)
 
     def _let_pass(self, tree: Tree, look: Look, passing: Sequence[Span]) -> None:
         if not passing:

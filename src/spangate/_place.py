@@ -1,17 +1,20 @@
-"""Where a span belongs whose parent no tree here holds: how its parent is missing, told by the parent itself."""
+"""Where a span belongs whose parent no tree here holds: how its parent is missing, and the tree that it starts."""
 
 from __future__ import annotations
 
+import os
+import random
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace import Span
-from opentelemetry.trace import TraceFlags
+from opentelemetry.sdk.trace import ReadableSpan, Span
+from opentelemetry.trace import SpanKind, TraceFlags
 
 from spangate._buffer import Buffer
-from spangate._tree import Decided, Standing
+from spangate._tree import UNSEEN, Decided, Standing, Tree
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -27,7 +30,45 @@ class Origin:
     joins: bool = False
 
 
-def place(buffer: Buffer, span: Span, parent_context: Context | None) -> Origin:
+class Placer:
+    """Finds or makes the trees of such spans. ``piecewise_kinds`` are the kinds of local root decided part by part."""
+
+    def __init__(self, buffer: Buffer, piecewise_kinds: Collection[SpanKind]) -> None:
+        self._buffer = buffer
+        self._piecewise_kinds = piecewise_kinds
+        self._random = random.Random()  # noqa: S311  for ids; of its own, since a user's random.seed() would repeat them
+        self.reseed()
+
+    def reseed(self) -> None:
+        """Make other ids from now on: a forked child would repeat its parent's."""
+        self._random.seed(os.urandom(16))
+
+    def place(self, span: Span, parent_context: Context | None) -> Tree:
+        """Put a started span into an open tree of its trace, if that is where it belongs, else into one of its own."""
+        origin = _origin(self._buffer, span, parent_context)
+        context = span.context
+        tree = self._buffer.adopt(context.trace_id, context.span_id, span) if origin.joins else None
+        return tree or self._buffer.open(self._tree(span, origin.standing, origin.above), span)
+
+    def admit(self, span: ReadableSpan) -> None:
+        """Hold an ended span whose start was never seen: the processor was added while it was open."""
+        context, parent = span.context, span.parent
+        tree = None
+        if parent is not None and not parent.is_remote:
+            tree = self._buffer.join(context.trace_id, context.span_id, parent.span_id, UNSEEN)
+        if tree is None:
+            self._buffer.open(self._tree(span, "unseen", None), UNSEEN)
+        self._buffer.end(context.trace_id, context.span_id, span)
+
+    def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
+        tree_id = format(self._random.getrandbits(64), "016x")
+        piecewise = span.kind in self._piecewise_kinds
+        return Tree(
+            span.context.trace_id, span.context.span_id, tree_id, standing=standing, above=above, piecewise=piecewise
+        )
+
+
+def _origin(buffer: Buffer, span: Span, parent_context: Context | None) -> Origin:
     """Tell apart the ways in which a parent can be missing (design section 3, rule 4)."""
     parent = span.parent
     if parent is None:

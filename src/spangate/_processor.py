@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 import weakref
 from collections.abc import Callable, Iterable
@@ -13,21 +12,23 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import SpanKind
 
+from spangate._adapter import record
 from spangate._bounds import Bounds, Scales
 from spangate._buffer import Buffer
 from spangate._decide import Decider
+from spangate._dialects import classify, dialect_of
 from spangate._exporter import otlp_exporter
 from spangate._flush import Flush
 from spangate._forest import Unit
 from spangate._look import read
+from spangate._outlook import Outlook
 from spangate._patience import Patience
-from spangate._place import place
+from spangate._place import Placer
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
 from spangate._settle import Settler
-from spangate._stamp import stamp
+from spangate._stamp import stamp, stamp_request
 from spangate._telemetry import Telemetry, logger
-from spangate._tree import UNSEEN, Tree
 from spangate._worker import Worker
 from spangate.gates import default_gates
 
@@ -86,15 +87,15 @@ class GateSpanProcessor(SpanProcessor):
         )
         chosen = tuple(default_gates() if gates is None else gates)
         self._exporter = otlp_exporter() if exporter is None else exporter
-        self._entry_kinds = frozenset(SpanKind) if unit == "agent" else _ENTRY_KINDS
+        self._outlook = Outlook(self)
         self._buffer = Buffer(time.monotonic)
+        self._placer = Placer(self._buffer, frozenset(SpanKind) if unit == "agent" else _ENTRY_KINDS)
         self._telemetry = Telemetry(self._buffer.count_spans)
         self._sender = Sender(self._exporter, max_held_bytes)
         self._decider = Decider(self._buffer, self._sender, self._telemetry, chosen, on_verdict, dry_run=dry_run)
         scales = Scales(self._buffer, bounds)
         settler = Settler(self._buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
         self._worker = Worker(self._buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
-        self._random = random.Random(os.urandom(16))  # noqa: S311  ids, and a user's random.seed() must not repeat them
         self._closed = False
         _watch_forks(self)
 
@@ -108,8 +109,10 @@ class GateSpanProcessor(SpanProcessor):
             if parent is not None and not parent.is_remote:
                 tree = self._buffer.join(context.trace_id, context.span_id, parent.span_id, span)
             if tree is None:
-                tree = self._place(span, parent_context)
-            stamp(span, tree.tree_id)
+                self._ready(span)
+                tree = self._placer.place(span, parent_context)
+            if stamp(span, tree.tree_id):
+                _stamp_request(span)
         except Exception:  # noqa: BLE001  an exception would keep the user's code from running
             self._fault("on_start")
 
@@ -156,21 +159,6 @@ class GateSpanProcessor(SpanProcessor):
         """Spans that reached neither the exporter nor a verdict, by reason."""
         return dict(self._telemetry.lost)
 
-    def _place(self, span: Span, parent_context: Context | None) -> Tree:
-        """Find or make the tree of a span whose parent no tree here holds (design section 3, rule 4)."""
-        if not self._worker.has_started:
-            self._worker.start()
-        trace_id, span_id = span.context.trace_id, span.context.span_id
-        origin = place(self._buffer, span, parent_context)
-        if origin.joins:
-            tree = self._buffer.adopt(trace_id, span_id, span)
-            if tree is not None:
-                return tree
-        tree_id = format(self._random.getrandbits(64), "016x")
-        piecewise = span.kind in self._entry_kinds
-        new = Tree(trace_id, span_id, tree_id, standing=origin.standing, above=origin.above, piecewise=piecewise)
-        return self._buffer.open(new, span)
-
     def _end_unheld(self, span: ReadableSpan) -> None:
         """Deal with the end of a span that no tree holds: late, inherited from a parent process, or never seen."""
         trace_id, span_id = span.context.trace_id, span.context.span_id
@@ -183,31 +171,32 @@ class GateSpanProcessor(SpanProcessor):
         elif self._closed:
             self._telemetry.lose(1, "after_shutdown")
         else:
-            self._admit(span)
+            self._ready(span)
+            self._placer.admit(span)
 
-    def _admit(self, span: ReadableSpan) -> None:
-        """Hold a span of which only the end was seen: the processor was added while it was open."""
-        trace_id, span_id, parent = span.context.trace_id, span.context.span_id, span.parent
+    def _ready(self, span: ReadableSpan) -> None:
+        """Start the threads with the first tree, and look once at each set of processors for ways round the gate."""
         if not self._worker.has_started:
             self._worker.start()
-        tree = None
-        if parent is not None and not parent.is_remote:
-            tree = self._buffer.join(trace_id, span_id, parent.span_id, UNSEEN)
-        if tree is None:
-            tree_id = format(self._random.getrandbits(64), "016x")
-            piecewise = span.kind in self._entry_kinds
-            self._buffer.open(Tree(trace_id, span_id, tree_id, standing="unseen", piecewise=piecewise), UNSEEN)
-        self._buffer.end(trace_id, span_id, span)
+        self._outlook.look(span)
 
     def _fault(self, where: str) -> None:
         self._telemetry.lose(1, "hook_error")
         logger.exception("%s failed; the program goes on, one span may be missing", where)
 
     def _after_fork(self) -> None:
-        self._random.seed(os.urandom(16))
+        self._placer.reseed()
         self._buffer.after_fork()
         self._sender.reset()
         self._worker.reset()
+
+
+def _stamp_request(span: Span) -> None:
+    """Write the fingerprint of a generation that starts with its prompt on it, the one case in which a hook hashes."""
+    known = record(span, is_open=True)
+    classify(known)
+    if known.role == "generation":
+        stamp_request(span, dialect_of(known).request(known))
 
 
 def _watch_forks(processor: GateSpanProcessor) -> None:

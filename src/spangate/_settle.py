@@ -6,6 +6,8 @@ Runs on the worker alone. A whole tree is decided at once; a piecewise one gives
 
 from __future__ import annotations
 
+import os
+
 from spangate._bounds import Scales
 from spangate._buffer import Buffer
 from spangate._claims import Claims
@@ -18,6 +20,7 @@ from spangate._parts import Parts
 from spangate._patience import Patience
 from spangate._records import Trigger
 from spangate._run import Run
+from spangate._surroundings import surroundings
 from spangate._tree import Tree
 
 
@@ -32,6 +35,7 @@ class Settler:
         self._scales = scales
         self._patience = patience
         self._claim_strays = claim_strays
+        self._surroundings = surroundings(os.environ)
         self._looks = Looks(buffer)
         self._claims = Claims(buffer, self._looks, decider)
         self._parts = Parts(buffer, self._looks, self._claims, decider, patience, unit)
@@ -103,9 +107,11 @@ class Settler:
         self._decider.follow(decided, look)
 
     def _decide(self, tree: Tree, look: Look, trigger: Trigger) -> None:
+        candidates = tree.claims
         decided = self._looks.close(tree, look, tree.tree_id)
         if decided is None:
             return
         root = look.spans[0]
-        run = Run(tree.tree_id, root, look.spans, trigger, notes_of(tree, root, look.spans, trigger))
-        self._claims.decide(tree, run, look, root, decided)
+        notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger)]
+        run = Run(tree.tree_id, root, look.spans, trigger, notes)
+        self._claims.decide(run, look, root, decided, candidates)

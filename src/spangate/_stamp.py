@@ -7,10 +7,13 @@ from typing import Any
 from opentelemetry.sdk.trace import Span
 
 from spangate import _keys as keys
+from spangate._dialects._base import Request
+from spangate._fingerprint import fingerprint
 
 _OPERATION = "gen_ai.operation.name"
 _KIND = "openinference.span.kind"
 _TRACELOOP = "traceloop.span.kind"
+_PROMPTS = ("gen_ai.input.messages", "input.value")
 
 
 def invocation_id(tree_id: str, span_id: int) -> str:
@@ -22,13 +25,26 @@ def invocation_id(tree_id: str, span_id: int) -> str:
     return f"{tree_id}-{span_id:016x}"
 
 
-def stamp(span: Span, tree_id: str) -> None:
-    """Write what is known at the start of a span on it; most spans start with nothing that tells their role."""
+def stamp(span: Span, tree_id: str) -> bool:
+    """Write the invocation id on a span that starts as a tool; most spans start with nothing that tells their role.
+
+    Returns:
+        True if the span starts with a prompt on it, so that its fingerprint can be written too.
+    """
     attributes: Any = span.attributes
     if not attributes:
-        return
+        return False
     known = attributes.copy()  # C code, where a look-up in the live attributes is Python
-    if (
-        known.get(_OPERATION) == "execute_tool" or known.get(_KIND) == "TOOL" or known.get(_TRACELOOP) == "tool"
-    ) and keys.INVOCATION_ID not in known:
-        span.set_attribute(keys.INVOCATION_ID, invocation_id(tree_id, span.context.span_id))
+    if known.get(_OPERATION) == "execute_tool" or known.get(_KIND) == "TOOL" or known.get(_TRACELOOP) == "tool":
+        if keys.INVOCATION_ID not in known:
+            span.set_attribute(keys.INVOCATION_ID, invocation_id(tree_id, span.context.span_id))
+        return False
+    return any(key in known for key in _PROMPTS)
+
+
+def stamp_request(span: Span, request: Request) -> None:
+    """Write the fingerprint of a request that is there at the start; what the span says itself stays."""
+    stamps = fingerprint(request, source="start")
+    if keys.PROMPT_HASH in stamps:
+        known: Any = span.attributes
+        span.set_attributes({key: value for key, value in stamps.items() if key not in known})
