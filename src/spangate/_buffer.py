@@ -1,9 +1,10 @@
 """Spans of the runs still open. Holds the only lock and never calls out while holding it.
 
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
-whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_fresh`` the ended spans whose size
-nobody has measured yet. Everything is read and written under ``_lock``. ``_armed`` says that the worker will look by
-itself within ``settle_s``, so that an ending span need not wake it.
+whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
+ended after, ``_fresh`` the ended spans whose size nobody has measured yet. Everything is read and written under
+``_lock``. ``_armed`` says that the worker will look by itself within ``settle_s``, so that an ending span need not
+wake it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Buffer:
         self._trees: dict[Tree, None] = {}
         self._ended: dict[Tree, None] = {}
         self._stirred: dict[Tree, None] = {}
+        self._late: dict[Decided, None] = {}
         self._fresh: list[tuple[Tree, Any]] = []
         self._armed = False
         self._asked = False
@@ -163,19 +165,32 @@ class Buffer:
         with self._lock:
             return self._memory.find(trace_id, span_id, start_ns)
 
-    def late_end(self, trace_id: int, span_id: int, span: Any) -> Decided | None:
-        """Return the decision under which this span was still open, if it is remembered; a pending one keeps it."""
+    def late_end(self, trace_id: int, span_id: int, span: Any) -> bool:
+        """Take a span that was still open when its run was decided; it will follow. False if none such is known."""
         with self._lock:
             decided = self._memory.take_open(trace_id, span_id)
-            if decided is not None and decided.ruling == "pending":
-                decided.waiting.append(span)
-            return decided
+            if decided is None:
+                return False
+            decided.waiting.append(span)
+            if decided.ruling != "pending":
+                self._late[decided] = None
+                self._arm()
+            return True
+
+    def take_late(self) -> list[tuple[Decided, list[Any]]]:
+        """Take the spans that ended after their run was decided, with the decision that they follow."""
+        with self._lock:
+            late = [(decided, decided.waiting) for decided in self._late]
+            self._late = {}
+            for decided, _ in late:
+                decided.waiting = []
+            return late
 
     def wait(self, pending_s: float, idle_s: float | None) -> None:
         """Sleep until there is something to do, at most ``pending_s`` if something waits, else ``idle_s``."""
         with self._lock:
             if not self._asked:
-                pending = bool(self._ended or self._stirred)
+                pending = bool(self._ended or self._stirred or self._late)
                 self._armed = pending
                 self._work.wait(pending_s if pending else idle_s)
                 self._armed = True
@@ -244,6 +259,16 @@ class Buffer:
             self._memory.remember(decided, _open_ids(tree.spans) if tree.open else frozenset())
             self._forget(tree)
             return True
+
+    def seize(self, tree: Tree, decided: Decided) -> Glimpse | None:
+        """Take a whole tree out for good as it is at this moment. None if it is gone."""
+        with self._lock:
+            if tree not in self._trees:
+                return None
+            glimpse = Glimpse([*tree.spans.values(), *(twin for _, twin in tree.twins)], tree.activity)
+            self._memory.remember(decided, _open_ids(tree.spans) if tree.open else frozenset())
+            self._forget(tree)
+            return glimpse
 
     def take(self, tree: Tree, span_ids: frozenset[int], decided: Decided | None) -> None:
         """Take some spans out of a piecewise tree; ``decided`` remembers them. The last one takes the tree along."""

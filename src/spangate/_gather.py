@@ -49,6 +49,23 @@ def _standing_notes(tree: Tree, root: Span) -> list[Finding]:
     return [Finding("forest.late_child", root, what)]
 
 
+def unread(tree: Tree) -> Decided:
+    """Return what is to be remembered of a tree until it has been read: every span of its trace may be a member."""
+    above = tree.above
+    return Decided(
+        run_id=tree.tree_id,
+        trace_id=tree.trace_id,
+        span_ids=None,
+        start_ns=0,
+        end_ns=FOREVER,
+        order=tree.order,
+        end_order=tree.end_order or FOREVER,
+        has_agent=True,
+        is_entry=above is not None and above.is_entry,
+        supersedes=None if above is None or above.is_entry else above.verdict_span_id,
+    )
+
+
 def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool = False) -> Decided:
     """Return what is to be remembered of ``spans`` once they are decided."""
     few = len(spans) <= MAX_IDS

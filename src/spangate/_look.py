@@ -9,7 +9,7 @@ from typing import Any
 from spangate._adapter import record
 from spangate._buffer import Buffer, is_live
 from spangate._dialects import classify
-from spangate._gather import remembered
+from spangate._gather import remembered, unread
 from spangate._records import Span
 from spangate._tree import Decided, Tree
 
@@ -72,6 +72,18 @@ class Looks:
             return None
         self._looks.pop(tree, None)
         return decided
+
+    def seize(self, tree: Tree) -> tuple[Decided, Look] | None:
+        """Take the tree out of the buffer whatever happens in it, and read it then. None if it is gone."""
+        decided = unread(tree)
+        glimpse = self._buffer.seize(tree, decided)
+        if glimpse is None:
+            return None
+        self._looks.pop(tree, None)
+        look = read(glimpse.spans, glimpse.activity)
+        now_known = remembered(tree, tree.tree_id, look.spans)
+        decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
+        return decided, look
 
     def keep(self, trees: Collection[Tree]) -> None:
         """Forget what was read of all other trees."""

@@ -56,14 +56,14 @@ class Parts:
         for tree in self._clocks.keys() - set(trees):
             del self._clocks[tree]
 
-    def force(self, tree: Tree, trigger: Trigger, now: float) -> None:
-        """Settle every part of a tree as it stands, and let the rest pass."""
+    def force(self, tree: Tree, trigger: Trigger | None, now: float) -> None:
+        """Let pass what can; with a trigger, settle every part of the tree as it stands."""
         self._settle_tree(tree, now, None, trigger)
 
     def _settle_tree(self, tree: Tree, now: float, flush: Flush | None, forced: Trigger | None) -> list[float]:
         look = _with_root(tree, self._looks.at(tree))
         root = look.spans[0]
-        if self._unit == "tree" and root.role != "entry" and not tree.overflowed:
+        if self._unit == "tree" and root.role != "entry" and not tree.passing:
             tree.piecewise = False  # the handler turned out to be a tool or an agent: its tree is one run
             return []
         parts, outside = self._divide(tree, root, look.spans)
@@ -83,13 +83,13 @@ class Parts:
             if clock.root_ended_at is not None:
                 waiting.append(self._patience.grace_end(clock.root_ended_at))
                 self._buffer.stir(tree)
-        at_once = tree.overflowed or root.end_ns is not None
+        at_once = tree.passing or root.end_ns is not None
         passing = outside if forced == "shutdown" else _finished(look.spans, outside, kept, at_once=at_once)
         self._let_pass(tree, look, passing)
         return waiting
 
     def _divide(self, tree: Tree, root: Span, spans: Sequence[Span]) -> tuple[list[Part], list[Span]]:
-        if not tree.overflowed:
+        if not tree.passing:
             return find_runs(root, spans, self._unit)
         if root.role in AGENT_ROLES:
             return [Part(root, root, spans)], []

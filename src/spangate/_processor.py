@@ -20,7 +20,6 @@ from spangate._dialects import classify, dialect_of
 from spangate._exporter import otlp_exporter
 from spangate._flush import Flush
 from spangate._forest import Unit
-from spangate._look import read
 from spangate._outlook import Outlook
 from spangate._patience import Patience
 from spangate._place import Placer
@@ -164,11 +163,9 @@ class GateSpanProcessor(SpanProcessor):
         trace_id, span_id = span.context.trace_id, span.context.span_id
         if self._buffer.is_inherited(trace_id, span_id):
             return
-        decided = self._buffer.late_end(trace_id, span_id, span)
-        if decided is not None:
-            if decided.ruling != "pending":
-                self._decider.follow(decided, read([span]))
-        elif self._closed:
+        if self._buffer.late_end(trace_id, span_id, span):
+            return
+        if self._closed:
             self._telemetry.lose(1, "after_shutdown")
         else:
             self._ready(span)

@@ -63,16 +63,17 @@ class Sender:
         self._queue: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._hurry = threading.Event()
         self._all_accepted = True
-        self.waiting_bytes = 0
+        self._taken_in = self._dealt_with = 0  # bytes; each is written by one thread alone
 
     def put(self, parcel: Parcel) -> None:
         """Line up a parcel."""
         size = sum(parcel.sizes)
-        if self.waiting_bytes and self.waiting_bytes + size > self._max_bytes:
+        waiting = self._taken_in - self._dealt_with
+        if waiting and waiting + size > self._max_bytes:
             self._all_accepted = False
             parcel.refused(0, "backlog")
             return
-        self.waiting_bytes += size
+        self._taken_in += size
         self._queue.put(parcel)
 
     def put_flush(self, flush: Flush) -> None:
@@ -128,7 +129,7 @@ class Sender:
                     instead += [substitute] if substitute is not None else []
                 elif stop == len(parcel.spans):
                     parcel.delivered()
-        self.waiting_bytes -= sum(sum(parcel.sizes) for parcel in parcels)
+        self._dealt_with += sum(sum(parcel.sizes) for parcel in parcels)
         if instead:
             self._send(instead)
 

@@ -15,7 +15,7 @@ from spangate._decide import Decider
 from spangate._flush import Flush
 from spangate._forest import Unit, has_agent
 from spangate._gather import notes_of
-from spangate._look import Look, Looks
+from spangate._look import Look, Looks, read
 from spangate._parts import Parts
 from spangate._patience import Patience
 from spangate._records import Trigger
@@ -46,6 +46,8 @@ class Settler:
         Returns:
             For each tree or part whose root has ended and that is held all the same: when its grace is over.
         """
+        for decided, late in self._buffer.take_late():
+            self._decider.follow(decided, read(late))
         self._scales.weigh()
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)
@@ -67,12 +69,11 @@ class Settler:
                 continue
             quiet_at = tree.quiet_at if tree.open == 0 else None
             trigger = self._patience.over(ended_at, quiet_at, now, flush)
-            if trigger is None and quiet_at is None:
-                waiting.append(self._patience.grace_end(ended_at))
-                continue
             look = self._looks.at(tree)
             if not has_agent(look.spans):
-                self._pass(tree, look)
+                self._pass(tree, look, now)
+            elif trigger is None and quiet_at is None:
+                waiting.append(self._patience.grace_end(ended_at))
             elif trigger is None:
                 waiting.append(now)
             elif not (self._claim_strays and self._claims.hold(tree, look)):
@@ -89,13 +90,20 @@ class Settler:
                 self._decide(tree, look, trigger)
                 return
             if trigger == "shutdown":
-                self._pass(tree, look)
+                self._pass(tree, look, now)
                 return
-            tree.overflowed = tree.piecewise = True
+            tree.overflowed = tree.passing = tree.piecewise = True
         self._parts.force(tree, trigger, now)
 
-    def _pass(self, tree: Tree, look: Look) -> None:
-        """Let a tree without an agent role go; below a decided run it follows that run's decision."""
+    def _pass(self, tree: Tree, look: Look, now: float) -> None:
+        """Let a tree without an agent role go; below a decided run it follows that run's decision.
+
+        What is still open in it passes when it ends; should that turn out to be an agent, it is a run of its own.
+        """
+        if tree.open and tree.above is None:
+            tree.passing = tree.piecewise = True
+            self._parts.force(tree, None, now)
+            return
         decided = self._looks.close(tree, look, tree.tree_id)
         if decided is None:
             return
@@ -109,8 +117,13 @@ class Settler:
     def _decide(self, tree: Tree, look: Look, trigger: Trigger) -> None:
         candidates = tree.claims
         decided = self._looks.close(tree, look, tree.tree_id)
+        if decided is None and trigger in ("root_end", "late_span", "force_flush") and tree.open == 0:
+            return  # a span has joined meanwhile, so it is not over
         if decided is None:
-            return
+            seized = self._looks.seize(tree)
+            if seized is None:
+                return
+            decided, look = seized
         root = look.spans[0]
         notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger)]
         run = Run(tree.tree_id, root, look.spans, trigger, notes)

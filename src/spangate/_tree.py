@@ -23,9 +23,10 @@ class Tree:
     ``spans`` maps span ids to the live span, replaced by the ended one: one dict is order, membership and open set.
     ``twins`` are spans whose id was taken, with that id; ``copies`` counts spans that arrived twice as one object.
     ``order`` and ``end_order`` number the moments of the root's start and end. ``piecewise`` trees (below a request
-    handler, or with many agents under one span) are decided part by part. ``waits_for`` is the tree that this one may
-    be a stray of, ``claims`` are the trees that wait for this one; ``root`` is the worker's note of a root that left a
-    piecewise tree before the rest, and ``runs`` counts what was decided in it. Times are seconds on the buffer's clock.
+    handler, or with many agents under one span) are decided part by part; ``passing`` ones let through whatever is no
+    agent, ``overflowed`` ones because a bound was reached. ``waits_for`` is the tree that this one may be a stray of,
+    ``claims`` are the trees that wait for this one; ``root`` is the worker's note of a root that left a piecewise tree
+    before the rest, and ``runs`` counts what was decided in it. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Tree:
         "opened_at",
         "order",
         "overflowed",
+        "passing",
         "piecewise",
         "quiet_at",
         "root",
@@ -79,6 +81,7 @@ class Tree:
         self.root_ended_at: float | None = None
         self.quiet_at: float | None = None
         self.end_order: int | None = None
+        self.passing = False
         self.overflowed = False
         self.weight = 0
         self.seen = -1

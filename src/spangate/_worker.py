@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 from collections.abc import Callable
 
@@ -36,7 +37,7 @@ class Worker:
     def reset(self) -> None:
         """Have no threads and no flush: what a forked child starts with."""
         self._threads: list[threading.Thread] = []
-        self._flushes: list[Flush] = []
+        self._flushes: queue.SimpleQueue[Flush] = queue.SimpleQueue()
         self._stopping = False
         self.has_started = False
 
@@ -57,7 +58,7 @@ class Worker:
     def flush(self, flush: Flush) -> bool:
         """Have everything judged and exported; True if it was, in time."""
         if len(self._threads) == 2 and all(thread.is_alive() for thread in self._threads):  # noqa: PLR2004  see start
-            self._flushes.append(flush)
+            self._flushes.put(flush)
             self._buffer.wake()
             return flush.wait(flush.deadline - self._clock())
         self._serve([flush])
@@ -73,7 +74,7 @@ class Worker:
     def _judge(self) -> None:
         while not self._stopping:
             self._buffer.wait(self._pending_s, self._idle_s)
-            flushes, self._flushes = self._flushes, []
+            flushes = [self._flushes.get() for _ in range(self._flushes.qsize())]
             try:
                 self._serve(flushes) if flushes else self._settler.tick(self._clock())
             except Exception:  # the thread is an entry of its own: a defect here must not end judging for good
