@@ -34,6 +34,18 @@ FINGERPRINT_MODEL_SOURCE: Final = "fingerprint.model_source"
 FINGERPRINT_SOURCE: Final = "fingerprint.source"
 FINGERPRINT_PARAMS_HASH: Final = "fingerprint.params_hash"
 
+FINGERPRINT: Final = (
+    PROMPT_HASH,
+    PROMPT_TEXT_HASH,
+    TOOL_SCHEMA_HASH,
+    FINGERPRINT_TUPLE,
+    FINGERPRINT_MISSING_MODEL,
+    FINGERPRINT_MODEL_SOURCE,
+    FINGERPRINT_SOURCE,
+    FINGERPRINT_PARAMS_HASH,
+)
+"""What spangate writes of a generation's identity, beside the conventions' own keys."""
+
 REQUEST_MODEL: Final = "gen_ai.request.model"
 REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
 

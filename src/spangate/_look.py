@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from spangate._adapter import record
 from spangate._buffer import Buffer, is_live
@@ -38,16 +39,27 @@ class Look:
         return Look([*self.spans, *(span for other in others for span in other.spans)], sources, self.activity)
 
 
-def read(held: Iterable[Any], activity: int = 0) -> Look:
-    """Read SDK spans, live or ended."""
+Stamps: TypeAlias = Mapping[int, Mapping[str, str | float]]
+
+
+def read(held: Iterable[Any], activity: int = 0, stamps: Stamps = MappingProxyType({})) -> Look:
+    """Read SDK spans, live or ended; stamps that the SDK evicted since are put back and are no loss."""
     spans: list[Span] = []
     sources: dict[int, Any] = {}
     for source in held:
         span = record(source, is_open=is_live(source))
+        if span.dropped_attributes and span.span_id in stamps:
+            _put_back(span, stamps[span.span_id])
         classify(span)
         spans.append(span)
         sources[id(span)] = source
     return Look(spans, sources, activity)
+
+
+def _put_back(span: Span, stamps: Mapping[str, str | float]) -> None:
+    evicted = {key: value for key, value in stamps.items() if key not in span.attributes}
+    span.attributes = {**span.attributes, **evicted}
+    span.dropped_attributes -= len(evicted)
 
 
 class Looks:
@@ -62,7 +74,7 @@ class Looks:
         look = self._looks.get(tree)
         if look is None or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
-            look = self._looks[tree] = read(glimpse.spans, glimpse.activity)
+            look = self._looks[tree] = read(glimpse.spans, glimpse.activity, tree.stamps)
         return look
 
     def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
@@ -80,7 +92,7 @@ class Looks:
         if glimpse is None:
             return None
         self._looks.pop(tree, None)
-        look = read(glimpse.spans, glimpse.activity)
+        look = read(glimpse.spans, glimpse.activity, tree.stamps)
         now_known = remembered(tree, tree.tree_id, look.spans)
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
         return decided, look

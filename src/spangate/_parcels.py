@@ -46,9 +46,12 @@ def _stamps(span: Span, run_id: str) -> dict[str, Any]:
     """Return what belongs on a released span and may not be on it: written too late to stay, evicted, or never."""
     stamps: dict[str, Any] = {keys.RUN_ID: run_id}
     if span.role in ("tool", "process"):
-        stamps[keys.INVOCATION_ID] = invocation_id(run_id, span.span_id)
-    elif span.role == "generation" and keys.FINGERPRINT_SOURCE not in span.attributes:
-        stamps.update(fingerprint(dialect_of(span).request(span), source="attributes"))
+        stamps[keys.INVOCATION_ID] = invocation_id(run_id.partition(".")[0], span.span_id)
+    elif span.role == "generation":
+        if keys.FINGERPRINT_SOURCE in span.attributes:
+            stamps.update((key, span.attributes[key]) for key in keys.FINGERPRINT if key in span.attributes)
+        else:
+            stamps.update(fingerprint(dialect_of(span).request(span), source="attributes"))
     return stamps
 
 

@@ -26,8 +26,9 @@ from spangate._place import Placer
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
 from spangate._settle import Settler
-from spangate._stamp import stamp, stamp_request
+from spangate._stamp import stamp_request, stamp_tool
 from spangate._telemetry import Telemetry, logger
+from spangate._tree import Tree
 from spangate._worker import Worker
 from spangate.gates import default_gates
 
@@ -110,8 +111,8 @@ class GateSpanProcessor(SpanProcessor):
             if tree is None:
                 self._ready(span)
                 tree = self._placer.place(span, parent_context)
-            if stamp(span, tree.tree_id):
-                _stamp_request(span)
+            if stamp_tool(span, tree):
+                _stamp_request(span, tree)
         except Exception:  # noqa: BLE001  an exception would keep the user's code from running
             self._fault("on_start")
 
@@ -188,12 +189,12 @@ class GateSpanProcessor(SpanProcessor):
         self._worker.reset()
 
 
-def _stamp_request(span: Span) -> None:
+def _stamp_request(span: Span, tree: Tree) -> None:
     """Write the fingerprint of a generation that starts with its prompt on it, the one case in which a hook hashes."""
     known = record(span, is_open=True)
     classify(known)
     if known.role == "generation":
-        stamp_request(span, dialect_of(known).request(known))
+        stamp_request(span, tree, dialect_of(known).request(known))
 
 
 def _watch_forks(processor: GateSpanProcessor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from opentelemetry.sdk.trace import Span
@@ -9,6 +10,7 @@ from opentelemetry.sdk.trace import Span
 from spangate import _keys as keys
 from spangate._dialects._base import Request
 from spangate._fingerprint import fingerprint
+from spangate._tree import Tree
 
 _OPERATION = "gen_ai.operation.name"
 _KIND = "openinference.span.kind"
@@ -25,7 +27,7 @@ def invocation_id(tree_id: str, span_id: int) -> str:
     return f"{tree_id}-{span_id:016x}"
 
 
-def stamp(span: Span, tree_id: str) -> bool:
+def stamp_tool(span: Span, tree: Tree) -> bool:
     """Write the invocation id on a span that starts as a tool; most spans start with nothing that tells their role.
 
     Returns:
@@ -37,14 +39,20 @@ def stamp(span: Span, tree_id: str) -> bool:
     known = attributes.copy()  # C code, where a look-up in the live attributes is Python
     if known.get(_OPERATION) == "execute_tool" or known.get(_KIND) == "TOOL" or known.get(_TRACELOOP) == "tool":
         if keys.INVOCATION_ID not in known:
-            span.set_attribute(keys.INVOCATION_ID, invocation_id(tree_id, span.context.span_id))
+            _write(span, tree, {keys.INVOCATION_ID: invocation_id(tree.tree_id, span.context.span_id)})
         return False
     return any(key in known for key in _PROMPTS)
 
 
-def stamp_request(span: Span, request: Request) -> None:
+def stamp_request(span: Span, tree: Tree, request: Request) -> None:
     """Write the fingerprint of a request that is there at the start; what the span says itself stays."""
     stamps = fingerprint(request, source="start")
     if keys.PROMPT_HASH in stamps:
         known: Any = span.attributes
-        span.set_attributes({key: value for key, value in stamps.items() if key not in known})
+        _write(span, tree, {key: value for key, value in stamps.items() if key not in known})
+
+
+def _write(span: Span, tree: Tree, stamps: Mapping[str, str | float]) -> None:
+    """Write stamps, and remember them: the SDK evicts the oldest attributes first, and these are among the oldest."""
+    span.set_attributes(stamps)
+    tree.stamps[span.context.span_id] = stamps

@@ -5,7 +5,7 @@ Both are guarded by the lock of :class:`spangate._buffer.Buffer` and know nothin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -26,7 +26,8 @@ class Tree:
     handler, or with many agents under one span) are decided part by part; ``passing`` ones let through whatever is no
     agent, ``overflowed`` ones because a bound was reached. ``waits_for`` is the tree that this one may be a stray of,
     ``claims`` are the trees that wait for this one; ``root`` is the worker's note of a root that left a piecewise tree
-    before the rest, and ``runs`` counts what was decided in it. Times are seconds on the buffer's clock.
+    before the rest, ``runs`` counts what was decided in it, and ``stamps``
+    holds what the gate wrote on live spans. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class Tree:
         "seen",
         "seen_at",
         "spans",
+        "stamps",
         "standing",
         "trace_id",
         "tree_id",
@@ -89,6 +91,7 @@ class Tree:
         self.waits_for: Tree | None = None
         self.claims: list[Tree] = []
         self.root: Any = None
+        self.stamps: dict[int, Mapping[str, str | float]] = {}
         self.runs = 0
 
     @property
