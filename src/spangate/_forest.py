@@ -127,20 +127,23 @@ def branches(root: Span, spans: Sequence[Span]) -> list[list[Span]]:
 
 
 def local_trees(spans: Sequence[Span]) -> list[tuple[Span, list[Span]]]:
-    """Divide the recorded spans of one trace into local trees (rule 4), each with its local root.
+    """Divide recorded spans into local trees (rule 4), each with its local root.
 
-    A span whose parent is recorded nowhere and not known to be remote belongs to the first tree with a true or remote
-    root, if there is one, where the forest gate will miss its parent; else another provider owns it and it is the root
-    of a tree of its own.
+    A span whose parent is recorded nowhere and not known to be remote belongs to the first tree of its trace with a
+    true or remote root, if there is one, where the forest gate will miss its parent; else another provider owns it and
+    it is the root of a tree of its own.
     """
     parents = parents_of(spans)
     tops = _tops(spans, parents)
-    firm = [span for span in spans if id(span) not in parents and (span.parent_id is None or span.parent_remote)]
+    firm: dict[int, Span] = {}
+    for span in spans:
+        if span.parent_id is None or span.parent_remote:
+            firm.setdefault(span.trace_id, span)
     trees: dict[int, tuple[Span, list[Span]]] = {}
     for span in spans:
         top = tops[id(span)]
-        if firm and top.parent_id is not None and not top.parent_remote:
-            top = firm[0]
+        if top.parent_id is not None and not top.parent_remote:
+            top = firm.get(top.trace_id, top)
         trees.setdefault(id(top), (top, []))[1].append(span)
     return list(trees.values())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spangate._memory import MAX_IDS
+from spangate._notes import foreign_parent, parent_unsampled, unsampled_inside, unsampled_run
 from spangate._records import AGENT_ROLES, Finding, Span, Trigger
 from spangate._tree import Decided, Tree
 
@@ -14,31 +15,20 @@ FOREVER = 1 << 62
 
 def notes_of(tree: Tree, root: Span, spans: Sequence[Span], trigger: Trigger) -> list[Finding]:
     """Return the findings that only whoever gathered the spans of a run can know."""
-    notes = [*_standing_notes(tree, root), *_unsampled_notes(root, spans)]
+    notes = [*_standing_notes(tree, root), *unsampled_inside(root, spans)]
     if tree.overflowed or trigger == "memory":
         notes.append(Finding("buffer.overflow", root, "a bound on held spans was reached, so only a part was judged"))
     if tree.copies:
         copies = f"{tree.copies} spans arrived more than once: the processor was added several times"
         notes.append(Finding("export.duplicate_span", root, copies))
-    if not root.sampled:
-        notes.append(Finding("export.unsampled_run", root, "the sampler recorded this run but did not sample it"))
-    return notes
-
-
-def _unsampled_notes(root: Span, spans: Sequence[Span]) -> list[Finding]:
-    below = [span for span in spans if not span.parent_sampled and span is not root and not span.parent_remote]
-    if not below:
-        return []
-    here = {span.span_id for span in spans}
-    dropped = "a sampler dropped its parent, so the run may have used more than is recorded"
-    return [Finding("forest.parent_unsampled", span, dropped) for span in below if span.parent_id not in here]
+    return [*notes, *unsampled_run(root)]
 
 
 def _standing_notes(tree: Tree, root: Span) -> list[Finding]:
     if tree.standing == "unsampled":
-        return [Finding("forest.parent_unsampled", root, "a sampler dropped the parent of the run's root")]
+        return [parent_unsampled(root)]
     if tree.standing in ("foreign", "unseen"):
-        return [Finding("forest.foreign_parent", root, "the parent was never started under this provider")]
+        return [foreign_parent(root)]
     if tree.standing != "late":
         return []
     if tree.above is not None and tree.above.is_entry:
