@@ -7,6 +7,7 @@ Runs on the worker alone. A whole tree is decided at once; a piecewise one gives
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from spangate._bounds import Scales
 from spangate._buffer import Buffer
@@ -52,7 +53,7 @@ class Settler:
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)
         waiting = self._parts.settle(now, flush)
-        waiting += self._settle_whole(now, flush)
+        waiting += self._settle_whole(self._buffer.ended(), now, flush)
         if flush is not None and flush.closing:
             for tree in self._buffer.held():
                 self._force(tree, "shutdown", now)
@@ -60,10 +61,10 @@ class Settler:
         self._parts.keep(self._buffer.held())
         return waiting
 
-    def _settle_whole(self, now: float, flush: Flush | None) -> list[float]:
+    def _settle_whole(self, trees: Iterable[Tree], now: float, flush: Flush | None) -> list[float]:
         waiting: list[float] = []
         ripe: list[tuple[Tree, Look, Trigger]] = []
-        for tree in self._buffer.ended():
+        for tree in trees:
             ended_at = tree.root_ended_at
             if tree.piecewise or ended_at is None:
                 continue
@@ -78,8 +79,11 @@ class Settler:
                 waiting.append(now)
             elif not (self._claim_strays and self._claims.hold(tree, look)):
                 ripe.append((tree, look, "late_span" if tree.standing == "late" else trigger))
+        candidates = {candidate for tree, _, _ in ripe for candidate in tree.claims}
         for tree, look, trigger in ripe:
             self._decide(tree, look, trigger)
+        if candidates:  # those that no run has claimed wait for nobody now; a flush must not leave them behind
+            waiting += self._settle_whole([tree for tree in self._buffer.ended() if tree in candidates], now, flush)
         return waiting
 
     def _force(self, tree: Tree, trigger: Trigger, now: float) -> None:
