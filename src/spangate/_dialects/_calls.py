@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from spangate._dialects._base import ToolCall
@@ -51,9 +50,10 @@ def _answered(result: ToolCall, waiting: dict[str | None, ToolCall]) -> ToolCall
 def _completed(result: ToolCall, call: ToolCall | None) -> ToolCall:
     if call is None:
         return result
-    return replace(
-        result,
-        name=result.name or call.name,
-        arguments=call.arguments,
+    return ToolCall(
+        result.call_id,
+        result.name or call.name,
+        call.arguments,
+        result.result,
         at_provider=result.at_provider or call.at_provider,
     )

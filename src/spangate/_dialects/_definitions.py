@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from spangate._dialects._values import parsed, text
+from spangate._dialects._values import OBJECT, parsed, text
 
 _MAX_KEPT: Final = 1 << 16
 _WRAPPERS: Final = ("function", "toolSpec", "json_schema")
@@ -26,18 +26,18 @@ def _names_in_text(recorded: str) -> frozenset[str] | None:
 
 
 def _names_in(definitions: Any) -> frozenset[str] | None:
-    if not isinstance(definitions, list | Mapping):
+    if not isinstance(definitions, (list, *OBJECT)):
         return None
-    return frozenset(_names([definitions] if isinstance(definitions, Mapping) else definitions))
+    return frozenset(_names([definitions] if isinstance(definitions, OBJECT) else definitions))
 
 
 def _names(definitions: Iterable[Any]) -> Iterator[str]:
     for definition in definitions:
-        if not isinstance(definition, Mapping):
+        if not isinstance(definition, OBJECT):
             continue
         inner = definition
         for key in _WRAPPERS:
-            if isinstance(definition.get(key), Mapping):
+            if isinstance(definition.get(key), OBJECT):
                 inner = definition[key]
         name = text(inner.get("name"))
         if name is not None:

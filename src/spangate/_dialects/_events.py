@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from spangate._dialects._values import parsed, parsed_object
+from spangate._dialects._values import OBJECT, parsed, parsed_object
 from spangate._records import ABSENT, Event
 
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
@@ -53,6 +53,14 @@ def told_by(events: Iterable[Event]) -> Told:
     )
 
 
+def tell_answer(events: Iterable[Event]) -> bool:
+    """Tell whether one of ``events`` holds a completion."""
+    return any(
+        event.name == _CHOICE or (event.name == _DETAILS and bool(event.attributes.get("gen_ai.output.messages")))
+        for event in events
+    )
+
+
 def _message(role: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
     body = parsed_object(attributes[_BODY]) if _BODY in attributes else attributes
     message = {**body, "role": role, "content": _content(body.get("content"))}
@@ -64,7 +72,7 @@ def _message(role: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
 def _choice(attributes: Mapping[str, Any]) -> dict[str, Any]:
     body = parsed_object(attributes[_BODY]) if _BODY in attributes else attributes
     message = _content(body.get("message"))
-    return dict(message) if isinstance(message, Mapping) else {"content": message}
+    return dict(message) if isinstance(message, OBJECT) else {"content": message}
 
 
 def _content(value: Any) -> Any:

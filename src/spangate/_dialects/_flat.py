@@ -51,7 +51,7 @@ def steps_below(attributes: Mapping[str, Any], prefix: str, layout: Layout) -> I
         if answered is not None:
             name = text(attributes.get(at + "name"))
             yield Step(is_result=True, call=ToolCall(answered, name, result=attributes.get(at + "content", ABSENT)))
-        elif attributes.get(at + "role") != "user":
+        else:
             yield from _calls_below(attributes, at + "tool_calls", layout)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from spangate._dialects._base import ToolCall
 from spangate._dialects._calls import Step, asked, received
-from spangate._dialects._values import call_id, parsed, text
-from spangate._records import ABSENT
+from spangate._dialects._values import OBJECT, call_id, first, parsed, text
 
 _CALLS: Final = frozenset({"tool_call", "tool_use", "function_call", "function", "custom_tool_call"})
 _RESULTS: Final = frozenset({"tool_call_response", "tool_result", "function_call_output", "custom_tool_call_output"})
@@ -27,7 +26,7 @@ _PROVIDER_CALLS: Final = frozenset(
 _PROVIDER_RESULTS: Final = ("server_tool_call_response", "_tool_result")
 _NESTED_CALLS: Final = ("toolUse", "function_call", "functionCall")
 _NESTED_RESULTS: Final = ("toolResult", "function_response", "functionResponse")
-_LISTS: Final = ("parts", "content", "contents", "tool_calls")
+_LISTS: Final = ("content", "contents", "tool_calls")
 _IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId")
 _ARGUMENTS: Final = ("arguments", "args", "input")
 _OUTCOMES: Final = ("response", "result", "output", "content")
@@ -39,7 +38,7 @@ def asked_in(recorded: Any) -> Sequence[ToolCall] | None:
     if _holds_no_calls(recorded):
         return ()
     messages = parsed(recorded)
-    return asked(steps_in(messages)) if isinstance(messages, list | Mapping) else None
+    return asked(steps_in(messages)) if isinstance(messages, (list, *OBJECT)) else None
 
 
 def received_in(recorded: Any) -> Sequence[ToolCall] | None:
@@ -47,7 +46,7 @@ def received_in(recorded: Any) -> Sequence[ToolCall] | None:
     if _holds_no_calls(recorded):
         return ()
     messages = parsed(recorded)
-    return received(steps_in(messages)) if isinstance(messages, list | Mapping) else None
+    return received(steps_in(messages)) if isinstance(messages, (list, *OBJECT)) else None
 
 
 def _holds_no_calls(recorded: Any) -> bool:
@@ -60,19 +59,27 @@ def _holds_no_calls(recorded: Any) -> bool:
 def steps_in(messages: Any) -> Iterator[Step]:
     """Yield calls and results in their order. ``messages`` is a message, a block, or a list of either."""
     for message in messages if isinstance(messages, list | tuple) else (messages,):
-        if not isinstance(message, Mapping):
+        if not isinstance(message, OBJECT):
+            continue
+        parts = message.get("parts")
+        if isinstance(parts, list | tuple):
+            yield from _steps_of(parts)
             continue
         step = _step(message)
         if step is not None:
             yield step
-            continue
-        for key in _LISTS:
-            blocks = message.get(key)
-            if isinstance(blocks, list | tuple):
-                for block in blocks:
-                    step = _step(block) if isinstance(block, Mapping) else None
-                    if step is not None:
-                        yield step
+        else:
+            for key in _LISTS:
+                blocks = message.get(key)
+                if isinstance(blocks, list | tuple):
+                    yield from _steps_of(blocks)
+
+
+def _steps_of(blocks: Iterable[Any]) -> Iterator[Step]:
+    for block in blocks:
+        step = _step(block) if isinstance(block, OBJECT) else None
+        if step is not None:
+            yield step
 
 
 def _step(block: Mapping[str, Any]) -> Step | None:
@@ -85,7 +92,9 @@ def _step(block: Mapping[str, Any]) -> Step | None:
             return Step(is_result=True, call=_result(block, at_provider=False))
         if kind.endswith(_PROVIDER_RESULTS):
             return Step(is_result=True, call=_result(block, at_provider=True))
-    if block.get("role") == "tool" or kind == "tool":
+        if kind != "tool":
+            return None
+    if kind == "tool" or block.get("role") == "tool":
         known = call_id(block.get("tool_call_id"))
         return None if known is None else Step(is_result=True, call=_result(block, at_provider=False))
     return _nested(block)
@@ -94,24 +103,23 @@ def _step(block: Mapping[str, Any]) -> Step | None:
 def _nested(block: Mapping[str, Any]) -> Step | None:
     """Read a block whose one key says what it is: ``{"toolUse": {...}}``."""
     for key in _NESTED_CALLS:
-        if isinstance(block.get(key), Mapping):
+        if isinstance(block.get(key), OBJECT):
             return Step(is_result=False, call=_call(block[key], at_provider=False))
     for key in _NESTED_RESULTS:
-        if isinstance(block.get(key), Mapping):
+        if isinstance(block.get(key), OBJECT):
             return Step(is_result=True, call=_result(block[key], at_provider=False))
-    function = block.get("function")
-    if isinstance(function, Mapping):
+    if isinstance(block.get("function"), OBJECT):
         return Step(is_result=False, call=_call(block, at_provider=False))
     return None
 
 
 def _call(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
     function = block.get("function")
-    inner = function if isinstance(function, Mapping) else block
+    inner = function if isinstance(function, OBJECT) else block
     return ToolCall(
         _id(block),
         text(inner.get("name")),
-        arguments=_first(inner, _ARGUMENTS),
+        arguments=first(inner, _ARGUMENTS),
         at_provider=at_provider or block.get("builtin") is True,
     )
 
@@ -120,7 +128,7 @@ def _result(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
     return ToolCall(
         _id(block, result=True),
         text(block.get("name")),
-        result=_first(block, _OUTCOMES),
+        result=first(block, _OUTCOMES),
         at_provider=at_provider or block.get("builtin") is True,
     )
 
@@ -135,10 +143,3 @@ def _id(block: Mapping[str, Any], *, result: bool = False) -> str | None:
         if known is not None:
             return known
     return None
-
-
-def _first(block: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    for key in keys:
-        if key in block:
-            return block[key]
-    return ABSENT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
@@ -31,6 +32,8 @@ PAYLOAD_PREFIXES: Final = (
 )
 
 NO_USAGE: Final = TokenCounts()
+_FIRST_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,256})"')
+_KNOWN_ID: Final = re.compile(r'"id": ?"((?:chatcmpl|resp|msg|gen)[-_][^"\\]{1,256})"')
 _COUNT: Final = "llm.token_count."
 _NO_PARAMS: Final = frozenset(
     {"model", "model_name", "temperature", "stream", "stream_options", "tools", "functions", "_type", "base_url"}
@@ -105,6 +108,14 @@ def tools_in(attributes: Mapping[str, Any]) -> Any:
 def params_in(asked_for: Mapping[str, Any]) -> dict[str, Any]:
     """Return the decoding parameters among what was asked for. None is a parameter that was not given."""
     return {key: value for key, value in asked_for.items() if key not in _NO_PARAMS and value is not None}
+
+
+def response_id_in(answer: Any, start: int = 0) -> str | None:
+    """Return the id at the start of a recorded answer, else the first that looks like one after ``start``."""
+    if not isinstance(answer, str):
+        return None
+    found = _FIRST_ID.match(answer, start) or _KNOWN_ID.search(answer, start)
+    return found[1] if found else None
 
 
 def is_answered(attributes: Mapping[str, Any]) -> bool:

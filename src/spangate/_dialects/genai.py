@@ -112,4 +112,4 @@ class GenAI:
 
     def answered(self, span: Span) -> bool:
         """Say whether the generation shows a completion: messages, or why they ended."""
-        return _genai_values.is_answered(span.attributes) or bool(span.events and _events.told_by(span.events).answer)
+        return _genai_values.is_answered(span.attributes) or _events.tell_answer(span.events)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
@@ -16,7 +15,6 @@ from spangate._records import ABSENT, Outcome, Role, Span
 KIND: Final = "openinference.span.kind"
 MODEL: Final = "llm.model_name"
 _CALL_IDS: Final = ("tool.id", "tool_call.id")
-_RESPONSE_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,256})"')
 _FAMILY: Final = "openinference.instrumentation"
 _KINDS: Final[Mapping[str, Role]] = {
     "LLM": "generation",
@@ -98,10 +96,8 @@ class OpenInference:
         return not span.scope.startswith(_FAMILY)
 
     def response_id(self, span: Span) -> str | None:
-        """Return the id at the start of the recorded answer."""
-        answer = span.attributes.get(values.OUTPUT)
-        found = _RESPONSE_ID.match(answer) if isinstance(answer, str) else None
-        return found[1] if found else None
+        """Return the id that the recorded answer holds."""
+        return values.response_id_in(span.attributes.get(values.OUTPUT))
 
     def turn(self, span: Span) -> Turn:
         """Return the tool traffic of a generation."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final
@@ -17,7 +16,6 @@ from spangate._records import Outcome, Role, Span
 
 _STEP: Final = '"langgraph_step"'
 _METADATA: Final = '"response_metadata"'
-_RESPONSE_ID: Final = re.compile(r'"id": ?"((?:chatcmpl|resp|msg|gen)[-_][^"\\]{1,256})"')
 
 
 class OpenInferenceLangChain(OpenInference):
@@ -57,11 +55,8 @@ class OpenInferenceLangChain(OpenInference):
     def response_id(self, span: Span) -> str | None:
         """Return the id that the answer's metadata hold."""
         answer = span.attributes.get(values.OUTPUT)
-        if not isinstance(answer, str):
-            return None
-        start = answer.find(_METADATA)
-        found = _RESPONSE_ID.search(answer, start) if start >= 0 else None
-        return found[1] if found else None
+        start = answer.find(_METADATA) if isinstance(answer, str) else -1
+        return values.response_id_in(answer, start) if start >= 0 else None
 
 
 def _answers_error(attributes: Mapping[str, Any]) -> bool:
