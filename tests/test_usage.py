@@ -88,6 +88,15 @@ def sibling_of_a_stack() -> Run:
     return run_of([root, outer, call(outer, 117, 20, scope="b"), call(root, 117, 20, response="m1", scope="c")])
 
 
+def sibling_inside_a_stack() -> Run:
+    """Below the framework's span, which alone knows the output, are two that only their id shows to be one call."""
+    root = agent()
+    outer = call(root, 117, 20, scope=FRAMEWORK)
+    middle = call(outer, 117, scope="b")
+    inner = call(middle, 117, response="m1", scope="c")
+    return run_of([root, outer, middle, inner, call(outer, 117, response="m1", scope="d")])
+
+
 def replayed() -> Run:
     """A workflow that was run again after its worker was lost."""
     root = agent()
@@ -153,6 +162,7 @@ COUNTED: list[tuple[Callable[[], Run], tuple[int, int], list[str]]] = [
     (three_deep, (100, 20), ["double_instrumentation"]),
     (siblings_with_one_answer, (117, 20), ["double_instrumentation"]),
     (sibling_of_a_stack, (117, 20), ["double_instrumentation"]),
+    (sibling_inside_a_stack, (117, 20), ["double_instrumentation"]),
     (replayed, (120, 30), ["replayed_response"]),
     (ids_that_are_made_up, (300, 50), []),
     (two_spans_of_one_id, (120, 30), []),
@@ -360,6 +370,14 @@ def nested_tools(outer: Any, inner: Any, **ids: Any) -> Run:
     return run_of([root, first, tool(first, inner, call_id=ids.get("inner_id"), name=ids.get("inner_name", "search"))])
 
 
+def tool_that_calls_itself() -> Run:
+    """The framework's span has no id, the client's below it has, and so has the call that the tool makes in turn."""
+    root = agent()
+    outer = tool(root, "1234")
+    inner = tool(outer, "1234", call_id="c1")
+    return run_of([root, outer, inner, tool(inner, "12", call_id="c2")])
+
+
 def delegating_tool() -> Run:
     root = agent()
     outer = tool(root, "1234")
@@ -389,6 +407,7 @@ def tools(*results: Any, **fields: Any) -> Run:
         pytest.param(lambda: nested_tools("1234", "12", outer_id="c1"), 4, 0, id="one name, one id"),
         pytest.param(lambda: nested_tools("1234", "12", outer_id="c1", inner_id="c2"), 6, 0, id="two ids"),
         pytest.param(lambda: nested_tools("1234", "12", inner_name="fetch"), 6, 0, id="two names"),
+        pytest.param(tool_that_calls_itself, 6, 0, id="an id learned from the inner span"),
         pytest.param(delegating_tool, 6, 0, id="a tool of the agent behind a tool"),
     ],
 )

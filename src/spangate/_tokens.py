@@ -137,7 +137,7 @@ def _is_absent(value: Any) -> bool:
 def _shown(value: Any) -> str:
     """Return a foreign value in a few clean characters."""
     if isinstance(value, str):
-        return ascii(value[:_SHOWN])
+        return ascii(value[:_SHOWN])[: 2 * _SHOWN]
     if isinstance(value, float | bool) or (isinstance(value, int) and abs(value) <= MAX_COUNT):
         return repr(value)
     return "an enormous number" if isinstance(value, int) else f"a {type(value).__name__}"
