@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spangate._cites import cites
+from spangate._conversation import Call
 from spangate._records import Span
-from spangate._turns import Call
 from tests.calls import Asked, chat, tool
 from tests.spans import run_of, span
 
@@ -63,6 +63,16 @@ MISSES = [
         ],
         {"c0": 1},
         id="ids restart every turn: a call that ran twice does not stand for the next turn's",
+    ),
+    pytest.param(
+        [
+            *turn(1, ("c0", "sh")),
+            *turn(4, ("c0", "sh"), history=["c0"]),
+            tool(ROOT, 5, "sh", "c0"),
+            tool(ROOT, 5.5, "sh", "c0"),
+        ],
+        {"c0": 1},
+        id="ids restart every turn: nor does it for the turn before, which had its answer by then",
     ),
     pytest.param([*turn(1, ("c1", "add"), ("c2", "mul")), tool(ROOT, 2, "add")], {"c2": 1}, id="by name without ids"),
     pytest.param(
@@ -124,7 +134,23 @@ SERVED = [
     ),
     pytest.param([chat(ROOT, 1, received=["c1"]), chat(ROOT, 3, received=["c1"]), tool(ROOT, 5, "x")], id="history"),
     pytest.param([*turn(1, ("c1", "transfer_to_bob")), tool(ROOT, 2, "add", "c9")], id="hand-off"),
-    pytest.param([*turn(1, ("c1", "")), tool(ROOT, 2, None)], id="a tool span that says nothing may be it"),
+    pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 2, None)], id="a tool span that says nothing may be it"),
+    pytest.param([*turn(1, ("c1", "")), tool(ROOT, 2, "add")], id="a call without a name may be any tool span"),
+    pytest.param(
+        [*turn(1, ("c0", "sh")), tool(ROOT, 2, "sh", "c0"), *turn(4, ("c0", "sh"), history=["c0"], received=[])],
+        id="ids restart every turn: the result of the turn before is not this one's",
+    ),
+    pytest.param(
+        [
+            chat(ROOT, 1, asked=[("c1", "sh")]),
+            chat(ROOT, 2, asked=[("c2", "sh")]),
+            tool(ROOT, 2.5, "sh"),
+            chat(ROOT, 3, received=["c2"]),
+            tool(ROOT, 5, "sh"),
+            chat(ROOT, 9, received=["c1"]),
+        ],
+        id="of two turns at a time, the one answered first has the first execution",
+    ),
 ]
 
 
@@ -160,6 +186,11 @@ def test_a_name_that_was_never_offered_cannot_be_checked() -> None:
     assert (call.missing, call.unchecked) == (1, "it is not among the recorded tool definitions")
 
 
+def test_a_tool_span_of_another_id_inside_a_tool_span_is_another_execution() -> None:
+    outer = tool(ROOT, 2, "batch", "c1")
+    assert missing(*turn(1, ("c1", "batch"), ("c2", "add")), outer, tool(outer, 2, "add", "c2")) == {}
+
+
 def test_nested_tool_spans_of_one_call_are_one_execution() -> None:
     outer = tool(ROOT, 2, "add", "c1")
     inner = tool(outer, 2, "add", "c1")
@@ -188,6 +219,7 @@ def test_two_instrumentations_side_by_side_share_a_response() -> None:
     asker, twin = (chat(ROOT, at, asked=[("c1", "add")], attributes={"gen_ai.response.id": "r1"}) for at in (1.0, 1.1))
     later = chat(ROOT, 4, received=["c1"])
     assert missing(asker, twin, later, tool(ROOT, 3, "add", "c1")) == {}
+    assert missing(asker, twin, later, tool(ROOT, 3, "x", "c9")) == {"c1": 1}
 
 
 def test_what_another_agent_receives_is_history_to_it() -> None:
@@ -197,6 +229,27 @@ def test_what_another_agent_receives_is_history_to_it() -> None:
     assert missing(triage, maths, *spans, tool(maths, 5, "add", "c2")) == {}
 
 
+def test_where_an_agent_hides_what_it_asked_for_new_results_tell() -> None:
+    first = chat(ROOT, 1, asked=None, received=["old"])
+    later = [chat(ROOT, at, asked=None, received=["old", "c1", "c2"]) for at in (3.0, 5.0)]
+    assert missing(first, *later, tool(ROOT, 2, "add", "c1"), tool(ROOT, 2, "add", "c2")) == {}
+    assert missing(first, *later, tool(ROOT, 2, "add", "c1")) == {"c2": 1}
+
+
+def test_without_an_agent_new_results_may_be_another_conversation() -> None:
+    spans = [chat(None, 1, asked=None), chat(None, 3, asked=(), received=["c1"]), tool(None, 2, "x", "c9")]
+    assert not [call for call in cites(run_of(spans)).calls if call.missing]
+
+
+def test_a_call_may_be_recorded_without_the_id_of_its_result() -> None:
+    asker = chat(ROOT, 1, asked=[(None, "add"), (None, "add")])
+    parts = [{"type": "tool_call_response", "id": call_id, "name": "add"} for call_id in ("c1", "c2")]
+    later = chat(ROOT, 4)
+    later.attributes = {**later.attributes, "gen_ai.input.messages": json.dumps([{"parts": parts}])}
+    assert missing(asker, later, tool(ROOT, 2, "add", "c1"), tool(ROOT, 3, "add", "c2")) == {}
+    assert missing(asker, later, tool(ROOT, 2, "add", "c1")) == {None: 1}
+
+
 def test_parallel_agents_may_use_the_same_ids() -> None:
     spans: list[Span] = []
     for offset in (0.0, 0.25):
@@ -204,11 +257,13 @@ def test_parallel_agents_may_use_the_same_ids() -> None:
         spans += [worker, *turn(1 + offset, ("c0", "sh"), parent=worker), tool(worker, 2 + offset, "sh", "c0")]
     assert missing(*spans) == {}
     assert missing(*spans[:-1]) == {"c0": 1}
+    first = spans[0]
+    assert missing(*spans[:-1], tool(first, 2.3, "sh", "c0")) == {"c0": 1}
 
 
 def test_one_id_in_two_turns_at_a_time_cannot_be_checked() -> None:
     spans = [*turn(1, ("c0", "sh")), *turn(1.25, ("c0", "sh"))]
-    assert missing(*spans, tool(ROOT, 2, "sh", "c0")) == {}
+    assert missing(*spans, tool(ROOT, 2, "x", "c9")) == {}
 
 
 LOSES = [
@@ -280,7 +335,16 @@ def test_hostile_messages_are_unknown(hostile: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "hostile", ["{" * 5000, '{"a": NaN}', '{"a": ' * 900 + "1" + "}" * 900, 7, "Paris", '{"a": "\ud83e"}']
+    "hostile",
+    [
+        "{" * 5000,
+        '{"a": ' * 5000 + "1" + "}" * 5000,
+        '{"a": NaN}',
+        '{"a": ' * 900 + "1" + "}" * 900,
+        7,
+        "Paris",
+        '{"a": "\ud83e"}',
+    ],
 )
 def test_hostile_arguments_are_matched_by_name(hostile: Any) -> None:
     assert missing(*turn(1, ("c1", "add", hostile)), tool(ROOT, 2, "add", None, hostile)) == {}

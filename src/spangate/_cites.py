@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spangate._conversation import Call, Conversation
+from spangate._dialects import dialect_of
+from spangate._lineage import nearest
+from spangate._records import Span
 from spangate._run import Run
-from spangate._tool_match import invocations, match
-from spangate._turns import Call, read_calls
+from spangate._tool_match import FRAMES, invocations, match
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +30,7 @@ def cites(run: Run) -> Cites:
     """Compare what the model asked for and received with what the tool spans of the run executed."""
     if not run.of_role("generation"):
         return Cites(blind="the run has no generation spans, so nothing shows which tools the model called")
-    calls = read_calls(run)
+    calls = _read(run)
     if calls is None:
         return Cites(blind="no generation records its messages, so nothing shows which tools the model called")
     if not any(call.answered or call.went_on or call.asked > 1 for call in calls):
@@ -36,3 +39,33 @@ def cites(run: Run) -> Cites:
         return Cites(blind="the model received results of tools, but the run has no tool spans at all")
     match(calls, invocations(run))
     return Cites(calls)
+
+
+def _read(run: Run) -> list[Call] | None:
+    """Return the calls of every turn, agent by agent; None if no generation records what it asked for or received."""
+    agent_above = nearest(run, lambda span: span.role == "agent")
+    frame_above = nearest(run, lambda span: span.role in FRAMES)
+    conversations: dict[Span | None, Conversation] = {}
+    told: set[Span | None] = set()
+    responses: set[str | None] = {None}
+    recorded = False
+    for span in run.of_role("generation"):
+        if told and frame_above(span) in told:
+            told.add(span)  # another instrumentation of a call that was read
+            continue
+        dialect = dialect_of(span)
+        turn = dialect.turn(span)
+        if turn.asked is None and turn.received is None:
+            continue
+        if turn.asked:
+            told.add(span)
+            response_id = dialect.response_id(span)
+            if response_id is not None and response_id in responses:
+                continue
+            responses.add(response_id)
+        agent = agent_above(span)
+        recorded = recorded or turn.asked is not None or agent is not None
+        conversations.setdefault(agent, Conversation(agent)).follow(span, turn)
+    if not recorded:
+        return None
+    return [call for conversation in conversations.values() for call in conversation.finished()]

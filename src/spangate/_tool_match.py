@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
@@ -10,17 +9,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeVar
 
+from spangate._arguments import as_object, differ
+from spangate._conversation import Call
 from spangate._dialects import dialect_of
 from spangate._lineage import nearest
 from spangate._records import Span
 from spangate._run import Run
-from spangate._turns import FRAMES, Call
 
 Thing = TypeVar("Thing")
 
-_MAX_ARGUMENTS: Final = 1 << 16
-"""Characters of JSON arguments that are compared; longer ones are taken to be unknown."""
-_MAX_DEPTH: Final = 16
+FRAMES: Final = frozenset({"generation", "tool", "agent"})
+"""Roles of spans that part what is inside them from what is around: a span in one of another belongs to its call."""
 
 
 @dataclass(eq=False, slots=True)
@@ -49,7 +48,7 @@ def invocations(run: Run) -> list[Invocation]:
             outer.name = outer.name or call.name
             known[span] = outer
         else:
-            known[span] = Invocation(span, agent_above(span), call.call_id, call.name, _object(call.arguments))
+            known[span] = Invocation(span, agent_above(span), call.call_id, call.name, as_object(call.arguments))
             found.append(known[span])
     return found
 
@@ -128,7 +127,7 @@ def _serve(calls: Sequence[Call], executed: Sequence[Invocation], *, by_argument
     """
     several = any(call.asker is not calls[0].asker for call in calls)
     ahead = [
-        _Slot(call, arguments, _object(arguments) if by_arguments else None)
+        _Slot(call, arguments, as_object(arguments) if by_arguments else None)
         for call in reversed(_by_start(calls, lambda call: call.asker.start_ns))
         for arguments in reversed(call.unserved)
     ]
@@ -173,38 +172,10 @@ def _choose(slots: Sequence[_Slot], found: dict[str, Any] | None) -> int | None:
     for place, slot in enumerate(slots):
         wanted = slot.parsed
         if wanted is not None and found is not None and found.keys() == wanted.keys():
-            if not _differ(wanted, found):
+            if not differ(wanted, found):
                 return place
         elif possible is None:
             possible = place
             if found is None:
                 break
     return possible
-
-
-def _object(value: Any) -> dict[str, Any] | None:
-    """Return arguments that are an object, or the JSON text of one."""
-    if isinstance(value, str) and value[:1] == "{" and len(value) <= _MAX_ARGUMENTS:
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    return value if isinstance(value, dict) else None
-
-
-def _differ(wanted: Any, found: Any, depth: int = 0) -> bool:
-    """Say whether two values contradict each other. Values of two types do not: a tool may turn text into numbers."""
-    if depth > _MAX_DEPTH:
-        return False
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        shared = wanted.keys() if wanted.keys() == found.keys() else ()
-        return any(_differ(wanted[key], found[key], depth + 1) for key in shared)
-    if isinstance(wanted, list) and isinstance(found, list):
-        pairs = zip(wanted, found, strict=False)
-        return len(wanted) != len(found) or any(_differ(one, other, depth + 1) for one, other in pairs)
-    if isinstance(wanted, bool) or isinstance(found, bool):
-        return isinstance(wanted, bool) and isinstance(found, bool) and wanted != found
-    for kind in (str, (int, float)):
-        if isinstance(wanted, kind) and isinstance(found, kind):
-            return bool(wanted != found) and wanted == wanted  # noqa: PLR0124  a NaN contradicts nothing
-    return False

@@ -95,6 +95,13 @@ def backdated_generation_last() -> Run:
     )
 
 
+def failure_within_one_tick() -> Run:
+    """Seen by a coarse clock, a tool began and ended at the very moment that its step began."""
+    root = span("agent", "agent", end=10.0)
+    step = span("iteration", "step", parent=root, start=2, end=4)
+    return run_of([root, chat(root, 0), step, failed("tool", "t", parent=step, start=2, end=2)])
+
+
 def program_in(status: str) -> Run:
     """A tool around a program that exits with 1, as the last act of a run."""
     root = span("agent", "agent", end=10.0)
@@ -191,6 +198,15 @@ FINDS = [
         [(UNRECOVERED, "chat"), (RECOVERED, "POST")],
         id="an attempt beside a failed call",
     ),
+    pytest.param(
+        told_on_the_way_up("generation", "other"), [(UNRECOVERED, "failed generation")], id="the caller failed"
+    ),
+    pytest.param(
+        agent(child("agent", "helper", bad="ValueError"), status="ERROR", attributes={"error.type": "CancelledError"}),
+        [(CANCELLED, "agent")],
+        id="the root was cancelled after a failure",
+    ),
+    pytest.param(failure_within_one_tick(), [(UNRECOVERED, "t")], id="a step that began in the tick of its failure"),
     pytest.param(program_in("OK"), [(RECOVERED, "rg")], id="a program that exits 1 in a tool that takes it"),
     pytest.param(program_in("ERROR"), [(UNRECOVERED, "rg")], id="a program that exits 1 in a tool that does not"),
     pytest.param(
@@ -225,6 +241,7 @@ STAYS_SILENT = [
         agent(child("generation", bad="CancelledError"), status="ERROR", attributes={"error.type": "ValueError"}),
         id="a sibling was cancelled when the root failed",
     ),
+    pytest.param(agent(child("tool", start=11, end=12)), id="what starts after the root is the forest's to tell"),
     pytest.param(told_on_the_way_up("tool"), id="no generations: a failed tool cannot be judged"),
     pytest.param(told_on_the_way_up("process"), id="no generations: a failed program cannot be judged"),
     pytest.param(below_a_request(failed("generation", "only")), id="a failed model call speaks for itself"),
@@ -256,6 +273,12 @@ def test_a_message_handler_may_outlive_the_root() -> None:
     publish = span("other", "publish", parent=root, kind="PRODUCER", end=1)
     handler = span("entry", "process", parent=publish, kind="CONSUMER", start=0.5, end=15)
     assert found(run_of([root, publish, handler, chat(handler, 12)])) == []
+
+
+def test_a_streaming_request_may_end_before_its_model_calls() -> None:
+    request = span("entry", "POST /chat", kind="SERVER", end=1.0)
+    streams = [chat(request, 0.5), chat(request, 2)]
+    assert found(run_of(streams, root=request)) == []
 
 
 def test_only_the_topmost_of_what_outlived_the_root_is_named() -> None:

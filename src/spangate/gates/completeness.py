@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from spangate._cites import cites
+from spangate._conversation import Call
 from spangate._failures import Failure, Fate, failures, head_of
 from spangate._lineage import nearest
 from spangate._records import Finding, Span, not_evaluable
 from spangate._run import Run
-from spangate._turns import Call
 from spangate._units import duration
 
 _CODES: Final[dict[Fate, str]] = {
@@ -58,26 +58,27 @@ def _open(run: Run) -> Iterator[Finding]:
 
 
 def _outlived(run: Run) -> Iterator[Finding]:
-    """Find work that went on after the root had ended, at the topmost span; handed-over messages are free to."""
-    if run.root.end_ns is None or run.root.role == "entry":
+    """Find work that went on after the root had ended, at the topmost span. What was handed over as a message may."""
+    root_end_ns = run.root.end_ns
+    if root_end_ns is None or run.root.role == "entry":
         return
-    late = [span for span in run.spans if span.end_ns is not None and span.end_ns > run.root.end_ns]
+    late = [span for span in run.spans if span.end_ns is not None and span.end_ns > root_end_ns >= span.start_ns]
     if not late:
         return
     heads = head_of(run)
     handed_over = nearest(run, lambda span: span.kind == "PRODUCER" or span.role == "entry")
     for span in late:
         head = heads(span) or run.root
-        parent = run.parent_of(span)
-        if head is span or handed_over(span) is not None or _ended_after(parent, head):
-            continue
-        if _ended_after(span, head) and head.end_ns is not None and span.end_ns is not None:
-            what = f"ended {duration(span.end_ns - head.end_ns)} after {head.name!r} had: was it waited for?"
+        late_ns = _lateness_ns(span, head)
+        if late_ns and not _lateness_ns(run.parent_of(span), head) and handed_over(span) is None:
+            what = f"ended {duration(late_ns)} after {head.name!r} had: was it waited for?"
             yield Finding("completeness.outlived_root", span, what)
 
 
-def _ended_after(span: Span | None, head: Span) -> bool:
-    return span is not None and head.end_ns is not None and span.end_ns is not None and span.end_ns > head.end_ns
+def _lateness_ns(span: Span | None, head: Span) -> int:
+    if span is None or span.end_ns is None or head.end_ns is None:
+        return 0
+    return max(0, span.end_ns - head.end_ns)
 
 
 def _failed(run: Run) -> Iterator[Finding]:

@@ -1,24 +1,19 @@
-"""What the model asked for in each turn, and whether the results came back to it: read from the generations alone."""
+"""The turns of one agent: what the model asked for, and whether the results came back to it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from spangate._dialects import dialect_of
-from spangate._dialects._base import ToolCall
-from spangate._lineage import nearest
+from spangate._dialects._base import ToolCall, Turn
 from spangate._records import Span
-from spangate._run import Run
 
 Key: TypeAlias = tuple[str, str]
 """What a call and its result are joined by: the call id, else the name."""
 
 _HAND_OFFS: Final = ("transfer_to_", "handoff")
-FRAMES: Final = frozenset({"generation", "tool", "agent"})
-"""Roles of spans that part what is inside them from what is around: a span in one of another belongs to its call."""
 
 
 @dataclass(eq=False, slots=True)
@@ -58,70 +53,70 @@ class Call:
         return self.asked - max(self.answered, self.executed) if dealt_with else 0
 
 
-def read_calls(run: Run) -> list[Call] | None:
-    """Return the calls of every turn in the order of asking; None if no generation records what it asked for."""
-    agent_above = nearest(run, lambda span: span.role == "agent")
-    frame_above = nearest(run, lambda span: span.role in FRAMES)
-    conversations: dict[Span | None, _Conversation] = {}
-    told: set[Span | None] = set()
-    responses: set[str | None] = set()
-    recorded = False
-    for span in run.of_role("generation"):
-        if told and frame_above(span) in told:
-            told.add(span)  # another instrumentation of a call that was read
-            continue
-        dialect = dialect_of(span)
-        turn = dialect.turn(span)
-        recorded = recorded or turn.asked is not None
-        if not turn.asked and not turn.received:
-            continue
-        agent = agent_above(span)
-        conversation = conversations.setdefault(agent, _Conversation(agent))
-        history = conversation.receive(span, turn.received or ())
-        if turn.asked:
-            told.add(span)
-            response_id = dialect.response_id(span)
-            if response_id is None or response_id not in responses:
-                conversation.ask(span, turn.asked, turn.offered, history)
-            responses.add(response_id)
-    if not recorded:
-        return None
-    return [call for conversation in conversations.values() for call in conversation.finished()]
-
-
 @dataclass(eq=False, slots=True)
-class _Turn:
+class _Asked:
+    """The calls of one turn by their keys."""
+
+    asker: Span
     calls: dict[Key, Call] = field(default_factory=dict)
     went_on: bool = False
 
 
-class _Conversation:
-    """The turns of one agent. Generations with no agent above them share one: some stand alone in their trees."""
+class Conversation:
+    """Follows the generations of one agent; those with no agent above them share a conversation, for want of better."""
 
     def __init__(self, agent: Span | None) -> None:
         self._agent = agent
-        self._turns: list[_Turn] = []
+        self._turns: list[_Asked] = []
+        self._silent: _Asked | None = None
+        self._seen: Counter[Key] = Counter()
         # calls that wait for results, with the number of results under their key that stood there before they were made
-        self._waiting: dict[Key, tuple[_Turn, Call, int]] = {}
+        self._waiting: dict[Key, tuple[_Asked, Call, int]] = {}
 
-    def receive(self, span: Span, results: Iterable[ToolCall]) -> Counter[Key]:
-        """Note which waiting calls the results in a generation's input answer; return how many stand under each key."""
-        counts = Counter(_keys(results))
+    def follow(self, span: Span, turn: Turn) -> None:
+        """Take in the next generation: the results in its input first, then what it asks for."""
+        counts = self._receive(span, turn.received or ())
+        if turn.asked:
+            self._ask(span, turn.asked, turn.offered, counts)
+        elif turn.asked is None and self._agent is not None:
+            self._silent = _Asked(span)
+            self._turns.append(self._silent)
+
+    def _receive(self, span: Span, results: Sequence[ToolCall]) -> Counter[Key]:
+        named = {key: result for result in results if (key := _key(result)) is not None}
+        counts = Counter(key for result in results if (key := _key(result)) is not None)
         for key, count in counts.items():
+            new = count - self._seen[key]
+            self._seen[key] = max(count, self._seen[key])
+            by_name = ("name", named[key].name or "")
             if key in self._waiting:
-                turn, call, before = self._waiting[key]
-                new = min(count - before, call.asked)
-                if new > call.answered:
-                    call.answered, call.receiver, turn.went_on = new, span, True
-                    if new == call.asked:
-                        del self._waiting[key]
+                self._answer(key, count - self._waiting[key][2], span)
+            elif new > 0 and by_name in self._waiting:  # the id was not recorded with the call
+                self._answer(by_name, self._waiting[by_name][1].answered + new, span)
+            elif new > 0 and self._silent is not None:
+                self._add_unrecorded(self._silent, named[key], new, span)
         return counts
 
-    def ask(
+    def _answer(self, key: Key, results: int, receiver: Span) -> None:
+        turn, call, _ = self._waiting[key]
+        answered = min(results, call.asked)
+        if answered > call.answered:
+            call.answered, call.receiver, turn.went_on = answered, receiver, True
+            if answered == call.asked:
+                del self._waiting[key]
+
+    def _add_unrecorded(self, turn: _Asked, result: ToolCall, times: int, receiver: Span) -> None:
+        """Note a call that nobody recorded when it was asked for, and of which the result tells."""
+        call = Call(turn.asker, self._agent, result.call_id, result.name, times, times, receiver)
+        call.unserved.extend([result.arguments] * times)
+        turn.calls["unrecorded", str(len(turn.calls))] = call
+        turn.went_on = True
+
+    def _ask(
         self, span: Span, wanted: Sequence[ToolCall], offered: frozenset[str] | None, history: Counter[Key]
     ) -> None:
         """Note what a generation asks for; a key that is asked for anew closes what waited under it."""
-        turn = _Turn()
+        turn = _Asked(span)
         for tool_call in wanted:
             key = _key(tool_call)
             if key is not None:
@@ -143,13 +138,6 @@ class _Conversation:
             for call in turn.calls.values():
                 call.went_on = turn.went_on
                 yield call
-
-
-def _keys(calls: Iterable[ToolCall]) -> Iterator[Key]:
-    for call in calls:
-        key = _key(call)
-        if key is not None:
-            yield key
 
 
 def _key(call: ToolCall) -> Key | None:
