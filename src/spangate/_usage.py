@@ -102,23 +102,32 @@ def _count(run: Run) -> Usage:
 
 def token_sum(calls: Sequence[Call], side: int, gap: str = "") -> Sum[int]:
     """Add up one side (0 input, 1 output) of ``calls``, of which ``gap`` may say that they are not all."""
-    counts = [call.tokens[side] for call in calls]
-    known = [count for count in counts if count is not None]
-    if len(known) == len(counts):
-        return Sum(sum(known), gap or ("" if calls else NO_CALLS))
-    silent = [call for call, count in zip(calls, counts, strict=True) if count is None]
+    known, silent = 0, []
+    for call in calls:
+        part = call.tokens[side]
+        if part is None:
+            silent.append(call)
+        else:
+            known += part
+    if silent:
+        gap = f"{len(silent)} of {len(calls)} model calls do not say what they used"
     missing = tuple(call.span for call in silent if not _has_spoken(call, side) and not _has_failed(call))
-    return Sum(sum(known), f"{len(silent)} of {len(calls)} model calls do not say what they used", missing)
+    return Sum(known, gap or ("" if calls else NO_CALLS), missing)
 
 
 def payload_sum(invocations: Sequence[Invocation]) -> Sum[int]:
     """Add up the bytes that ``invocations`` returned."""
-    known = [one.size for one in invocations if one.size is not None]
-    if len(known) == len(invocations):
-        return Sum(sum(known), "" if invocations else "no tool span says what it returned")
-    silent = [one for one in invocations if one.size is None]
+    known, silent = 0, []
+    for one in invocations:
+        if one.size is None:
+            silent.append(one)
+        else:
+            known += one.size
+    gap = "" if invocations else "no tool span says what it returned"
+    if silent:
+        gap = f"{len(silent)} of {len(invocations)} tool calls do not say what they returned"
     missing = tuple(one.span for one in silent if not one.flaws and dialect_of(one.span).outcome(one.span) == "ok")
-    return Sum(sum(known), f"{len(silent)} of {len(invocations)} tool calls do not say what they returned", missing)
+    return Sum(known, gap, missing)
 
 
 def _doubts(call: Call) -> Iterator[Finding]:
