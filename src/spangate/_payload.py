@@ -39,9 +39,8 @@ def value_bytes(value: Any) -> int:
 
 def mapping_bytes(attributes: Mapping[str, Any]) -> int:
     """Return what attributes weigh, keys and values."""
-    total = 0
-    for key, value in attributes.items():
-        total += len(key) if key.isascii() else text_bytes(key)
+    total = text_bytes("".join(attributes))
+    for value in attributes.values():
         kind = type(value)
         if kind is str:
             total += len(value) if value.isascii() else text_bytes(value)
@@ -111,15 +110,21 @@ def _value_bytes(value: Any, depth: int) -> int:
         return text_bytes(value)
     if isinstance(value, bool):
         return 1
-    if isinstance(value, bytes):
-        return len(value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, (tuple, list)):
         parts: Iterable[Any] = value
+    elif isinstance(value, (int, float)):
+        return NUMBER_BYTES
+    elif isinstance(value, bytes):
+        return len(value)
     elif isinstance(value, Mapping):
         parts = chain.from_iterable(value.items())
     else:
         return 0 if value is None else NUMBER_BYTES
-    return sum(_value_bytes(part, depth - 1) for part in parts) if depth else 0
+    total = 0
+    if depth:
+        for part in parts:
+            total += _value_bytes(part, depth - 1)
+    return total
 
 
 def _slices(text: str) -> Iterator[str]:
