@@ -90,6 +90,13 @@ def test_real_time_can_be_had() -> None:
     assert before <= start <= end <= time.time_ns()
 
 
+def test_a_sampler_in_the_environment_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+    with GatedProvider() as provider:
+        agent(provider.get_tracer("kitchen"))
+    provider.assert_released()
+
+
 def test_spans_stay_what_the_sdk_makes_them() -> None:
     with GatedProvider() as provider:
         tracer = provider.get_tracer("kitchen")

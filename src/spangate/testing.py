@@ -33,13 +33,13 @@ thread that knows nothing of the run:
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Tracer
 
 from spangate._adapter import SCOPE
@@ -74,7 +74,7 @@ class GatedProvider(TracerProvider):
         self, gates: Iterable[Gate] | None = None, *, clock: Callable[[], int] | None = None, **settings: Any
     ) -> None:
         resource = Resource({"service.name": "test"})
-        super().__init__(resource=resource, id_generator=CountingIds(), shutdown_on_exit=False)
+        super().__init__(sampler=ALWAYS_ON, resource=resource, id_generator=CountingIds(), shutdown_on_exit=False)
         self._clock = Clock() if clock is None else clock
         self._verdicts: list[Verdict] = []
         self._exporter = InMemorySpanExporter()
@@ -161,7 +161,7 @@ class _RepeatableGate(GateSpanProcessor):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._random = random.Random(0)  # noqa: S311  that it repeats is the point
+        self._placer._random.seed(0)  # noqa: SLF001  nobody else should have a way to make run ids repeat
 
 
 def _is_verdict(span: ReadableSpan) -> bool:
