@@ -106,6 +106,7 @@ MISSES = [
 
 SERVED = [
     pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 2, "add", "c1")], id="by id"),
+    pytest.param([*turn(1, ("c1", "add"), received=["c1"] * 3), tool(ROOT, 2, "add", "c1")], id="a result told thrice"),
     pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 2, "AddTool", "c1")], id="by id under another name"),
     pytest.param([*turn(1, ("c1", "add")), tool(ROOT, 40, "add", "c1")], id="a unique id tells, not the clock"),
     pytest.param([*turn(1, ("c1", "add")), tool(None, 2, "add", "c1")], id="a claimed stray"),

@@ -110,7 +110,6 @@ class Conversation:
         call = Call(turn.asker, self._agent, result.call_id, result.name, times, times, receiver)
         call.unserved.extend([result.arguments] * times)
         turn.calls["unrecorded", str(len(turn.calls))] = call
-        turn.went_on = True
 
     def _ask(
         self, span: Span, wanted: Sequence[ToolCall], offered: frozenset[str] | None, history: Counter[Key]

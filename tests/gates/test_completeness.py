@@ -277,7 +277,7 @@ def test_a_message_handler_may_outlive_the_root() -> None:
 
 def test_a_streaming_request_may_end_before_its_model_calls() -> None:
     request = span("entry", "POST /chat", kind="SERVER", end=1.0)
-    streams = [chat(request, 0.5), chat(request, 2)]
+    streams = [chat(request, 0.5, took=2), chat(request, 2)]
     assert found(run_of(streams, root=request)) == []
 
 
