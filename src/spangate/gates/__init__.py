@@ -39,5 +39,8 @@ def default_gates() -> tuple[Gate, ...]:
 
 
 def strict_gates() -> tuple[Gate, ...]:
-    """Return the default gates under a policy by which every warning fails and every gate must be evaluable."""
-    return (*default_gates(), Policy(strict=True))
+    """Return the default gates under a policy by which every warning fails and every gate must be evaluable.
+
+    What is off by default stays off, but for token counts on the root of a run of our own, which belong on its calls.
+    """
+    return (*default_gates(), Policy(strict=True, levels={"budget.root_usage": "fail"}))
