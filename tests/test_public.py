@@ -24,7 +24,9 @@ NAMES = [
     "Verdict",
     "__version__",
     "default_gates",
+    "install",
     "judge",
+    "load_policy",
     "strict_gates",
 ]
 MODULES = ["archive", "cli", "gates", "testing"]

@@ -40,4 +40,11 @@ def test_no_row_tells_of_a_gate_that_is_not_there() -> None:
 
 
 def test_every_code_is_mentioned() -> None:
-    assert [code for code in DEFAULT_LEVELS if code not in README] == []
+    assert [code for code in DEFAULT_LEVELS if not _is_mentioned(code)] == []
+
+
+def _is_mentioned(code: str) -> bool:
+    """Say whether the README has the code, in full or, in its gate's row, without the gate."""
+    gate, _, what = code.partition(".")
+    row = next((line for line in README.splitlines() if line.startswith(f"| `{gate}` |")), "")
+    return f"`{code}`" in README or f"`{what}`" in row
