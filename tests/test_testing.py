@@ -100,9 +100,16 @@ def test_a_sampler_in_the_environment_has_no_say(monkeypatch: pytest.MonkeyPatch
 def test_spans_stay_what_the_sdk_makes_them() -> None:
     with GatedProvider() as provider:
         tracer = provider.get_tracer("kitchen")
-        assert provider.get_tracer("kitchen") is tracer
         with tracer.start_as_current_span("invoke_agent cook", attributes=AGENT) as span:
             assert isinstance(span, Span)
+
+
+def test_a_tracer_can_be_asked_for_as_often_as_one_likes() -> None:
+    with GatedProvider() as provider:
+        for _ in range(2000):
+            tracer = provider.get_tracer("kitchen")
+        agent(tracer)
+    provider.assert_released()
 
 
 def test_a_coroutine_is_traced_to_its_end() -> None:
