@@ -399,3 +399,15 @@ def test_strict_never_passes_what_the_plain_policy_fails(
     plain, strict = judged(gate, Policy(levels=levels)), judged(gate, Policy(levels=levels, strict=True))
     assert plain.passed or not strict.passed
     assert len(plain.findings) == len(strict.findings)
+
+
+def test_of_two_gates_with_one_name_the_later_is_asked() -> None:
+    def early(run: Run) -> Iterator[Finding]:
+        yield Finding("own.early", run.root)
+
+    def late(run: Run) -> Iterator[Finding]:
+        yield Finding("own.late", run.root)
+
+    early.__name__ = late.__name__ = "own"
+    verdict = judge(run_of([span("agent")]), [early, late])
+    assert [finding.code for finding in verdict.failures] == ["own.late"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spangate._codes import DEFAULT_LEVELS
+from spangate._names import gate_name
 from spangate._records import Finding, Gate, Level
 from spangate._run import Run
 
@@ -70,16 +71,22 @@ class Policy:
 
 
 def split(gates: Iterable[Gate]) -> tuple[Policy, list[Gate]]:
-    """Take a sequence of gates apart into the one policy that holds and the gates proper."""
+    """Take a sequence of gates apart into the one policy that holds and the gates proper.
+
+    Of two gates with one name the later is asked, in the place of the first: so ``[*default_gates(), Budget(…)]`` sets
+    the budget up and does not ask two.
+    """
     policies: list[Policy] = []
-    proper: list[Gate] = []
+    proper: dict[str, Gate] = {}
     for gate in gates:
         if isinstance(gate, Policy):
             policies.append(gate)
         else:
-            proper.append(gate)
+            proper[gate_name(gate)] = gate
     levels: dict[str, Any] = {}
     for policy in policies:
         levels.update(policy.levels)
     require = {name for policy in policies for name in policy.require}
-    return Policy(levels=levels, require=require, strict=any(policy.strict for policy in policies)), proper
+    return Policy(levels=levels, require=require, strict=any(policy.strict for policy in policies)), list(
+        proper.values()
+    )

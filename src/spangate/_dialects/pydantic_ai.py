@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar, Final
 
-from spangate._dialects._base import TokenCounts
+from spangate._dialects._base import TokenCounts, Turn
+from spangate._dialects._definitions import offered_in
 from spangate._dialects._genai_values import NO_USAGE, usage_of
 from spangate._dialects._roles import OPERATION_ROLES
+from spangate._dialects._values import OBJECT, parsed
 from spangate._dialects.genai import GenAI
 from spangate._records import Outcome, Role, Span
 
@@ -45,6 +49,14 @@ class PydanticAI(GenAI):
             return "control_flow"
         return found
 
+    def turn(self, span: Span) -> Turn:
+        """Return the tool traffic. The tools that carry an agent's answer are asked for, but none of them runs."""
+        found = super().turn(span)
+        parameters = span.attributes.get("model_request_parameters")
+        if found.offered is None or not isinstance(parameters, str):
+            return found
+        return replace(found, offered=found.offered - _answer_tools(parameters))
+
     def usage(self, span: Span) -> TokenCounts:
         """Return the token counts of a model call, or the totals of an agent."""
         found = super().usage(span)
@@ -54,3 +66,11 @@ class PydanticAI(GenAI):
             _USAGE + key[len(_ROLL_UP) :]: value for key, value in span.attributes.items() if key.startswith(_ROLL_UP)
         }
         return usage_of(totals)
+
+
+@lru_cache(maxsize=64)
+def _answer_tools(parameters: str) -> frozenset[str]:
+    """Return the names of the tools that carry the answer; the parameters of an agent's requests hardly ever change."""
+    found = parsed(parameters) if '"output_tools"' in parameters else None
+    tools = found.get("output_tools") if isinstance(found, OBJECT) else None
+    return offered_in(tools) or frozenset()
