@@ -124,7 +124,13 @@ def test_gates_answer_pass_fail_or_not_evaluable() -> None:
     assert judged(finds(missing)).gates["finds"] == "not_evaluable"
     assert judged(finds(not_evaluable("finds.one_rule", "no ids"))).gates["finds"] == "pass"
     assert judged(finds(missing, Finding("forest.late_child"))).gates["finds"] == "fail"
-    assert judged(finds(missing), finds()).gates["finds"] == "not_evaluable"
+
+
+def test_strict_turns_on_what_is_off_for_want_of_strictness() -> None:
+    usage = finds(Finding("budget.root_usage"))
+    assert judged(usage).passed
+    assert codes(judged(usage, Policy(strict=True))) == [("budget.root_usage", "fail")]
+    assert judged(usage, Policy(strict=True, levels={"budget.root_usage": "off"})).passed
 
 
 def test_what_cannot_be_evaluated_is_a_gap_and_no_finding() -> None:

@@ -58,3 +58,6 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
     }
 )
 """The level of each code where neither a policy nor the gate's own settings say otherwise."""
+
+STRICT_ONLY: Final = frozenset({"budget.root_usage"})
+"""Codes that are off by default and fail in strict."""

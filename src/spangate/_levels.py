@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from spangate._codes import DEFAULT_LEVELS
+from spangate._codes import DEFAULT_LEVELS, STRICT_ONLY
 from spangate._names import gate_name
 from spangate._records import Finding, Gate, Level
 from spangate._run import Run
@@ -59,7 +59,7 @@ class Policy:
         if decided is not None:
             return decided
         level = own or DEFAULT_LEVELS.get(code, "fail")
-        return "fail" if self.strict and level == "warn" else level
+        return "fail" if self.strict and (level == "warn" or code in STRICT_ONLY) else level
 
     def required(self, configured: Iterable[str]) -> list[str]:
         """Return the names of the required gates: those of ``require``, in strict every one that is configured."""
