@@ -79,7 +79,7 @@ LEVELS: list[tuple[str, Level | None, Policy, Level | None]] = [
     ("encoding.lone_surrogate", None, Policy(levels={"encoding.lone_surrogate": "fail"}), "fail"),
     ("forest.after_entry", None, Policy(strict=True), "fail"),
     ("house_rule.name", "warn", Policy(strict=True), "fail"),
-    ("budget.root_usage", None, Policy(strict=True), None),
+    ("budget.root_usage", None, Policy(strict=True), "fail"),
     ("forest.after_entry", None, Policy(strict=True, levels={"forest.after_entry": "warn"}), "warn"),
     ("budget.calls", "not_evaluable", Policy(), "not_evaluable"),
     ("budget.calls", "not_evaluable", Policy(strict=True, levels={"budget.calls": "fail"}), "not_evaluable"),
