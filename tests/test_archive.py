@@ -231,6 +231,15 @@ class TestNative:
         archive.write(path, [span(trace_id=1, span_id=1), span(trace_id=1, span_id=1)])
         assert traces(path) == [[1, 1, 1]]
 
+    def test_an_end_that_is_told_twice_hides_nothing(self, tmp_path: Path) -> None:
+        stream = io.StringIO()
+        writer = archive.Writer(stream)
+        writer.started(span(trace_id=1, span_id=1, end=None))
+        for name in ("first", "second"):
+            writer.ended(span(trace_id=1, span_id=1, name=name))
+        (trace,) = archive.read(saved(tmp_path, stream.getvalue().encode()))
+        assert [span.name for span in trace.spans] == ["first", "second"]
+
     def test_a_resource_is_told_once(self) -> None:
         stream = io.StringIO()
         writer = archive.Writer(stream)

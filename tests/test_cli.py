@@ -168,8 +168,13 @@ class TestCheck:
         assert result.exit_code == 1
         assert result.stdout.startswith("2 runs: 1 passed")
 
-    def test_warnings_are_counted_by_runs(self) -> None:
-        result = invoke("check", REAL)
+    def test_warnings_are_counted_by_runs(self, tmp_path: Path) -> None:
+        root = agent()
+        failed = [tool(root, status="ERROR"), tool(root, status="ERROR")]
+        result = invoke(
+            "check", recording(tmp_path, [root, generation(root), *failed, generation(root, start=2.0, end=3.0)])
+        )
+        assert "(1 with warnings)" in result.stdout
         assert "  warning  completeness.recovered_error in 1 run\n" in result.stdout
 
 

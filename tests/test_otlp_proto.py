@@ -173,10 +173,13 @@ def varint(number: int) -> bytes:
     return bytes([digit | 0x80 for digit in digits[:-1]] + digits[-1:])
 
 
-MESSAGES = [message_of(name=name) for name in ("a", "b" * 200, "c" * 70_000)]
+# The length of the third puts a byte where the four-byte form would have the tag of its first field.
+MESSAGES = [message_of(name=name) for name in ("a", "b" * 200, "c" * 1250, "d" * 70_000)]
 
 
-@pytest.mark.parametrize("messages", [[first, *MESSAGES] for first in MESSAGES], ids=["short", "long", "longest"])
+@pytest.mark.parametrize(
+    "messages", [[first, *MESSAGES] for first in MESSAGES], ids=["short", "long", "longer", "longest"]
+)
 @pytest.mark.parametrize(
     "frame",
     [
