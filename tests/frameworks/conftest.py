@@ -18,7 +18,16 @@ collect_ignore = sorted(_tests - {"test_presence.py"}) if missing() else []
 
 @pytest.fixture
 def gated() -> Iterator[Gated]:
-    gated = Gated()
+    """A gate that waits for open spans as long as any test may take."""
+    gated = Gated(grace_s=5.0)
+    yield gated
+    gated.provider.shutdown()
+
+
+@pytest.fixture
+def hasty() -> Iterator[Gated]:
+    """A gate that hardly waits for open spans: for tests that leave some."""
+    gated = Gated(grace_s=0.02)
     yield gated
     gated.provider.shutdown()
 

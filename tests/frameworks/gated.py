@@ -33,17 +33,14 @@ def passed(tokens: Tokens | None, *warnings: str) -> Account:
 
 
 class Gated:
-    """A provider with a gate in front of an exporter that keeps what it gets.
+    """A provider with a gate in front of an exporter that keeps what it gets. ``grace_s`` is the gate's, in seconds."""
 
-    ``ended`` are the spans that ended under the provider, seen beside the gate.
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, grace_s: float) -> None:
         self._exporter = InMemorySpanExporter()
         self._witness = _Witness()
         self.provider = TracerProvider(shutdown_on_exit=False)
         self.provider.add_span_processor(self._witness)
-        self.provider.add_span_processor(GateSpanProcessor(self._exporter, grace_s=0.05, settle_s=0.02))
+        self.provider.add_span_processor(GateSpanProcessor(self._exporter, grace_s=grace_s, settle_s=0.02))
 
     @property
     def tracer(self) -> Tracer:
@@ -52,6 +49,7 @@ class Gated:
 
     @property
     def ended(self) -> Sequence[ReadableSpan]:
+        """The spans that have ended under the provider, seen beside the gate."""
         return self._witness.ended
 
     def exported(self) -> Sequence[ReadableSpan]:

@@ -28,9 +28,11 @@ from opentelemetry.trace import Span, Tracer
 from tests.frameworks.clients import async_client_of, client_of
 from tests.frameworks.gated import Gated, Tokens
 from tests.frameworks.scenes import QUESTION, Busy, LookUp, Run, Told
-from tests.model_server import Answer, ModelServer
+from tests.model_server import Answer, ModelServer, says
 
 MODEL: Final = "model-a"
+SLOW_MODEL: Final = "slow-model"
+"""Takes a minute to answer."""
 LOOK_UP: Final = {
     "type": "function",
     "function": {
@@ -100,7 +102,7 @@ async def _converse_async(url: str, talk: Talk) -> None:
 def handler(gated: Gated, tracing: Tracing, *answers: Answer, **settings: Any) -> Iterator[OpenAI]:
     """Open a span of the program itself, with a traced client to use in it, for which a server has ``answers``."""
     with (
-        ModelServer({MODEL: answers}) as server,
+        ModelServer({MODEL: answers, SLOW_MODEL: [says("Too late.", after_s=60)]}) as server,
         client_of(server.url, **settings) as client,
         tracing.instrumented(gated.provider),
         gated.tracer.start_as_current_span("handler"),

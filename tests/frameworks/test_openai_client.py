@@ -18,6 +18,7 @@ from tests.frameworks.openai_agent import (
     GENAI_WITH_CONTENT,
     MODEL,
     OPENINFERENCE,
+    SLOW_MODEL,
     TRACINGS,
     Asked,
     Tracing,
@@ -74,17 +75,17 @@ def test_what_the_client_retries_by_itself_is_one_call(tracing: Tracing, gated: 
 
 @every_tracing
 def test_a_call_that_timed_out_and_was_made_again_is_a_warning(tracing: Tracing, gated: Gated) -> None:
-    with handler(gated, tracing, says("Too late.", after_s=60), says("Yes.")) as client:
+    with handler(gated, tracing, says("Yes.")) as client:
         with suppress(APITimeoutError):
-            client.chat.completions.create(model=MODEL, messages=[], timeout=0.1)
+            client.chat.completions.create(model=SLOW_MODEL, messages=[], timeout=0.1)
         client.chat.completions.create(model=MODEL, messages=[])
     assert gated.released() == passed(None, "budget.lower_bound", "completeness.recovered_error")
 
 
 @every_tracing
 def test_a_call_that_timed_out_at_last_refuses_a_run_whose_root_keeps_silent(tracing: Tracing, gated: Gated) -> None:
-    with handler(gated, tracing, says("Too late.", after_s=60)) as client, suppress(APITimeoutError):
-        client.chat.completions.create(model=MODEL, messages=[], timeout=0.1)
+    with handler(gated, tracing) as client, suppress(APITimeoutError):
+        client.chat.completions.create(model=SLOW_MODEL, messages=[], timeout=0.1)
     assert gated.refused() == Account("fail", ("completeness.unrecovered_error",), ("budget.lower_bound",))
 
 

@@ -57,47 +57,47 @@ def test_a_stream_that_broke_refuses_a_run_whose_root_keeps_silent(tracing: Trac
 
 
 @every_tracing
-def test_an_abandoned_stream_refuses_the_run_and_nothing_leaves_later(tracing: Tracing, gated: Gated) -> None:
+def test_an_abandoned_stream_refuses_the_run_and_nothing_leaves_later(tracing: Tracing, hasty: Gated) -> None:
     with ModelServer({MODEL: [ANSWER]}) as server, client_of(server.url) as client:
-        with tracing.instrumented(gated.provider), gated.tracer.start_as_current_span("handler"):
+        with tracing.instrumented(hasty.provider), hasty.tracer.start_as_current_span("handler"):
             kept = stream(client)
             next(kept)
-        assert gated.refused() == ABANDONED
+        assert hasty.refused() == ABANDONED
         kept.close()
-    assert gated.refused() == ABANDONED
-    assert len(gated.ended) == 2
+    assert hasty.refused() == ABANDONED
+    assert len(hasty.ended) == 2
 
 
 @every_tracing
-def test_an_abandoned_async_stream_refuses_the_run_and_nothing_leaves_later(tracing: Tracing, gated: Gated) -> None:
+def test_an_abandoned_async_stream_refuses_the_run_and_nothing_leaves_later(tracing: Tracing, hasty: Gated) -> None:
     async def program(url: str) -> None:
         async with async_client_of(url) as client:
-            with gated.tracer.start_as_current_span("handler"):
+            with hasty.tracer.start_as_current_span("handler"):
                 kept = await stream(client)
                 await anext(kept)
-            assert gated.refused() == ABANDONED
+            assert hasty.refused() == ABANDONED
             await kept.close()
 
-    with ModelServer({MODEL: [ANSWER]}) as server, tracing.instrumented(gated.provider):
+    with ModelServer({MODEL: [ANSWER]}) as server, tracing.instrumented(hasty.provider):
         asyncio.run(program(server.url))
-    assert gated.refused() == ABANDONED
-    assert len(gated.ended) == 2
+    assert hasty.refused() == ABANDONED
+    assert len(hasty.ended) == 2
 
 
-def test_an_abandoned_stream_of_pydantic_ai_refuses_the_run_and_nothing_leaves_later(gated: Gated) -> None:
-    agent = weather_agent(gated.provider, rain)
+def test_an_abandoned_stream_of_pydantic_ai_refuses_the_run_and_nothing_leaves_later(hasty: Gated) -> None:
+    agent = weather_agent(hasty.provider, rain)
 
     async def program(url: str) -> None:
         async with served_model(url, MODEL) as model, AsyncExitStack() as kept:
-            with gated.tracer.start_as_current_span("handler"):
+            with hasty.tracer.start_as_current_span("handler"):
                 answer = await kept.enter_async_context(agent.run_stream(QUESTION, model=model))
                 await anext(answer.stream_text())
-            assert gated.refused() == ABANDONED
+            assert hasty.refused() == ABANDONED
 
     with ModelServer({MODEL: [ANSWER]}) as server:
         asyncio.run(program(server.url))
-    assert gated.refused() == ABANDONED
-    assert len(gated.ended) == 3
+    assert hasty.refused() == ABANDONED
+    assert len(hasty.ended) == 3
 
 
 def test_a_run_of_pydantic_ai_is_held_while_its_stream_is_read(gated: Gated) -> None:
