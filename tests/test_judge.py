@@ -404,7 +404,7 @@ def test_strict_never_passes_what_the_plain_policy_fails(
     gate = finds(*(Finding(code, level=level) for code, level in found))
     plain, strict = judged(gate, Policy(levels=levels)), judged(gate, Policy(levels=levels, strict=True))
     assert plain.passed or not strict.passed
-    assert len(plain.findings) == len(strict.findings)
+    assert len(plain.findings) <= len(strict.findings)
 
 
 def test_of_two_gates_with_one_name_the_later_is_asked() -> None:
