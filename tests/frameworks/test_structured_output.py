@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pydantic import BaseModel
 from pydantic_ai import Agent, Tool
 from pydantic_ai.capabilities import Instrumentation
@@ -33,7 +35,7 @@ def test_a_corrected_answer_is_no_missing_tool() -> None:
         tracing = Instrumentation(settings=InstrumentationSettings(tracer_provider=provider))
         tool = Tool(lambda city: f"sunny in {city}", name="look_up")
         agent = Agent(FunctionModel(model), output_type=Forecast, tools=[tool], capabilities=[tracing])
-        assert agent.run_sync("How is Oslo?").output.degrees == 21
+        assert asyncio.run(agent.run("How is Oslo?")).output.degrees == 21
 
     provider.assert_released()
     assert "final_result" in " ".join(gap.detail for gap in provider.verdicts[0].gaps)
