@@ -1,0 +1,89 @@
+"""What judging costs a span: records read from SDK spans, their roles, and the gates, for runs of any size."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from functools import partial
+from statistics import median
+
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+from spangate._look import read
+from spangate._run import Run
+from spangate.gates import Budget, Completeness, Forest
+from tests.benchmarks._contest import Lap, Prepare, race
+from tests.benchmarks._long_run import long_run
+from tests.benchmarks._rows import Row
+
+LIMIT_US = 10
+GROWTH = 11
+SMALL, LARGE = 100_000, 1_000_000
+_ENCODED = 10_000
+
+
+def rows() -> Iterator[Row]:
+    """Hold the large run to a limit, and the growth from the small one; compare with encoding a span for export."""
+    contestants: dict[str, Prepare] = {
+        "small": partial(prepare, SMALL),
+        "small, with messages": partial(prepare, SMALL, with_messages=True),
+        "encoder": prepare_encoder,
+    }
+    figures = {name: median(laps) for name, laps in race(contestants, 5).items()}
+    figures["large"] = median(race({"large": partial(prepare, LARGE)}, 3, warm_up=False)["large"])
+    named = {
+        "large": (f"a run of {LARGE:,}", LIMIT_US),
+        "small": (f"a run of {SMALL:,}", None),
+        "small, with messages": ("with 2 KiB of messages a generation", None),
+    }
+    for name, (what, limit) in named.items():
+        yield Row(
+            benchmark="judge",
+            measured=f"CPU a span, {what}",
+            unit="µs",
+            ours=figures[name],
+            peer="OTLP encoder",
+            theirs=figures["encoder"],
+            limit=limit,
+            bound="figure",
+        )
+    yield Row(
+        benchmark="judge",
+        measured=f"CPU of {LARGE:,} spans over {SMALL:,}",
+        unit="s",
+        ours=figures["large"] * LARGE / 1e6,
+        peer=f"{SMALL:,} spans",
+        theirs=figures["small"] * SMALL / 1e6,
+        limit=GROWTH,
+    )
+
+
+def prepare(spans: int, *, with_messages: bool = False) -> Lap:
+    """Set up a run."""
+    sources = list(itertools.islice(long_run(with_messages=with_messages), spans))
+    gates = (Completeness(), Forest(), Budget())
+
+    def lap() -> float:
+        start = time.thread_time_ns()
+        look = read(sources)
+        run = Run("benchmark", look.spans[0], look.spans)
+        findings = [finding for gate in gates for finding in gate(run)]
+        used = time.thread_time_ns() - start
+        if any(finding.level != "not_evaluable" for finding in findings):
+            raise AssertionError(f"the run is meant to be healthy: {findings[:3]}")
+        return used / 1000 / spans
+
+    return lap
+
+
+def prepare_encoder() -> Lap:
+    """Set up the peer: what the OTLP exporter does with a span before it is sent."""
+    sources = list(itertools.islice(long_run(with_messages=False), _ENCODED))
+
+    def lap() -> float:
+        start = time.thread_time_ns()
+        encode_spans(sources).SerializeToString()
+        return (time.thread_time_ns() - start) / 1000 / _ENCODED
+
+    return lap
