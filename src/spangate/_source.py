@@ -27,7 +27,10 @@ _TOLD_EVERY_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Source:
-    """A recording that is open: ``file`` holds it uncompressed, ``raw`` as it lies on the disk (perhaps the same)."""
+    """A recording that is open.
+
+    ``file`` holds it uncompressed, ``raw`` as it lies on the disk (perhaps the same); ``size`` is that of ``raw``.
+    """
 
     name: str
     file: BinaryIO

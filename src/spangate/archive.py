@@ -55,8 +55,8 @@ def read(
 ) -> Iterator[Trace]:
     """Read a recording trace by trace, each as soon as the last line that speaks of it has been read.
 
-    The file is gone through twice; of a file larger than memory only the traces that are incomplete at a place are
-    held there.
+    The file is gone through twice, which is no slower than to hold it whole: first to learn where each trace ends, then
+    to read it. So memory holds only those traces that are incomplete at a place, however large the file is.
 
     Args:
         path: the file; ``-`` is standard input.
