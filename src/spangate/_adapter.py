@@ -163,7 +163,9 @@ def _clean(text: object) -> str:
     return clean(_text(text))
 
 
-def verdict_span(verdict: Verdict, root: ReadableSpan, number: int, end_ns: int) -> ReadableSpan:
+def verdict_span(
+    verdict: Verdict, root: ReadableSpan, number: int, end_ns: int, *, is_anchored: bool = False
+) -> ReadableSpan:
     """Make the span that takes the place of a refused run (design section 5).
 
     Args:
@@ -172,6 +174,7 @@ def verdict_span(verdict: Verdict, root: ReadableSpan, number: int, end_ns: int)
         number: counts the verdicts of this run; the span id depends on it and on the run id alone, so that a span
             sent twice is the same one.
         end_ns: when the run is over for want of an ended root, nanoseconds.
+        is_anchored: whether ``root`` is a request that stays, with the run below it.
     """
     context = root.context
     first = verdict.failures[0] if verdict.failures else None
@@ -186,7 +189,7 @@ def verdict_span(verdict: Verdict, root: ReadableSpan, number: int, end_ns: int)
             trace_flags=context.trace_flags,
             trace_state=context.trace_state,
         ),
-        parent=root.parent,
+        parent=context if is_anchored else root.parent,
         resource=root.resource,
         attributes=verdict_span_attributes(verdict),
         events=[SDKEvent(EVALUATION_EVENT, dict(evaluation(verdict)), max(start, end))],

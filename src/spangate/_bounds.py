@@ -51,6 +51,11 @@ class Scales:
         self._buffer = buffer
         self._bounds = bounds
 
+    @property
+    def max_age_s(self) -> float:
+        """Seconds after which a run is settled as it stands."""
+        return self._bounds.max_run_age_s
+
     def weigh(self) -> None:
         """Measure the spans that ended since the last call."""
         for tree, span in self._buffer.take_fresh():

@@ -10,7 +10,8 @@ wake it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import takewhile
 from typing import Any
 
 from spangate._memory import Memory
@@ -92,8 +93,7 @@ class Buffer:
             if trace is not None and held is not None:
                 _add(trace, held, span_id, span)
                 return held
-            self._order += 1
-            tree.order = self._order
+            tree.order = self._next()
             tree.opened_at = tree.seen_at = self._clock()
             self._trees[tree] = None
             if trace is None:
@@ -101,13 +101,20 @@ class Buffer:
             _add(trace, tree, span_id, span)
             return tree
 
-    def adopt(self, trace_id: int, span_id: int, span: Any) -> Tree | None:
-        """Add a span whose parent is not here to an open tree of its trace with a true or a remote root, if any."""
+    def adopt(self, orphan: Tree, span: Any) -> Tree | None:
+        """Add the root of a new tree, whose parent is not here, to the open tree of its trace that it belongs to.
+
+        That is the one whose spans the decision above it was about, else any with a true or a remote root. None if
+        there is none.
+        """
+        above = orphan.above
         with self._lock:
-            trace = self._traces.get(trace_id)
+            trace = self._traces.get(orphan.trace_id)
             for tree in trace.trees() if trace is not None else ():
-                if trace is not None and tree.standing in ("root", "remote"):
-                    _add(trace, tree, span_id, span)
+                fits = tree.standing in ("root", "remote") if above is None else tree.tree_id == above.run_id
+                if trace is not None and fits:
+                    tree.adopted[orphan.root_id] = orphan.standing
+                    _add(trace, tree, orphan.root_id, span)
                     return tree
             return None
 
@@ -138,11 +145,14 @@ class Buffer:
             self._note_end(tree, span_id)
             return True
 
+    def _next(self) -> int:
+        self._order += 1
+        return self._order
+
     def _note_end(self, tree: Tree, span_id: int) -> None:
         now = self._clock()
         if span_id == tree.root_id and tree.root_ended_at is None:
-            self._order += 1
-            tree.end_order = self._order
+            tree.end_order = self._next()
             tree.root_ended_at = now
             self._ended[tree] = None
         if tree.piecewise:
@@ -164,6 +174,11 @@ class Buffer:
         """Return the decision that this span was a member of, if it is remembered."""
         with self._lock:
             return self._memory.find(trace_id, span_id, start_ns)
+
+    def decided_open(self, trace_id: int, span_id: int) -> Decided | None:
+        """Return the decision that this span was a member of, if it is remembered and the span is still open."""
+        with self._lock:
+            return self._memory.open_under(trace_id, span_id)
 
     def late_end(self, trace_id: int, span_id: int, span: Any) -> bool:
         """Take a span that was still open when its run was decided; it will follow. False if none such is known."""
@@ -256,8 +271,7 @@ class Buffer:
         with self._lock:
             if tree not in self._trees or tree.activity != activity:
                 return False
-            self._memory.remember(decided, _open_ids(tree.spans) if tree.open else frozenset())
-            self._forget(tree)
+            self._decide(tree, decided)
             return True
 
     def seize(self, tree: Tree, decided: Decided) -> Glimpse | None:
@@ -265,29 +279,74 @@ class Buffer:
         with self._lock:
             if tree not in self._trees:
                 return None
-            glimpse = Glimpse([*tree.spans.values(), *(twin for _, twin in tree.twins)], tree.activity)
-            self._memory.remember(decided, _open_ids(tree.spans) if tree.open else frozenset())
-            self._forget(tree)
-            return glimpse
+            self._decide(tree, decided)
+            return Glimpse([*tree.spans.values(), *(twin for _, twin in tree.twins)], tree.activity)
 
-    def take(self, tree: Tree, span_ids: frozenset[int], decided: Decided | None) -> None:
-        """Take some spans out of a piecewise tree; ``decided`` remembers them. The last one takes the tree along."""
+    def _decide(self, tree: Tree, decided: Decided) -> None:
+        held = [*tree.spans.items(), *tree.twins] if tree.open else ()
+        self._remember(tree, decided, [span_id for span_id, span in held if is_live(span)])
+        self._forget(tree)
+
+    def _remember(self, tree: Tree, decided: Decided, open_ids: list[int]) -> None:
+        decided.end_order = tree.end_order or self._next()
+        self._memory.remember(decided, open_ids)
+
+    def take(
+        self, tree: Tree, members: Iterable[tuple[int, Any]], decided: Decided, activity: int | None = None
+    ) -> int | None:
+        """Take some spans out of a piecewise tree; ``decided`` remembers them. The last one takes the tree along.
+
+        ``members`` are ids with the spans as they were when somebody looked. What has ended since then counts as an
+        end that came late.
+
+        Returns:
+            The tree's activity afterwards. None, and nothing is taken, if the tree is gone or its activity is not
+            ``activity`` (None: whatever it is).
+        """
         with self._lock:
-            if tree not in self._trees:
-                return
-            trace = self._traces[tree.trace_id]
-            before = len(tree.spans)
-            taken = {span_id: tree.spans.pop(span_id) for span_id in span_ids if span_id in tree.spans}
-            tree.twins = [twin for twin in tree.twins if twin[0] not in span_ids]
-            open_ids = _open_ids(taken)
+            if tree not in self._trees or activity not in (None, tree.activity):
+                return None
+            before, size = tree.activity, len(tree.spans)
+            open_ids: list[int] = []
+            for span_id, seen in members:
+                held = self._pop(tree, span_id, seen)
+                if is_live(held):
+                    open_ids.append(span_id)
+                elif held is not seen and held is not None:
+                    decided.waiting.append(held)
             tree.open -= len(open_ids)
-            tree.weight -= tree.weight * len(taken) // (before or 1)
-            for span_id in taken if trace.main is not tree else ():
-                trace.others.pop(span_id, None)
-            if decided is not None:
-                self._memory.remember(decided, open_ids)
-            if not tree.spans and tree.root_ended_at is not None:
+            tree.weight -= tree.weight * (size - len(tree.spans)) // (size or 1)
+            tree.gone += before - tree.activity + 1
+            self._remember(tree, decided, open_ids)
+            if not tree.spans:
                 self._forget(tree)
+            return tree.activity
+
+    def _pop(self, tree: Tree, span_id: int, seen: Any) -> Any | None:
+        """Take one span out of a tree: of twins the one that was seen, or the one that it has become since."""
+        twins = [span for twin_id, span in tree.twins if twin_id == span_id] if tree.twins else ()
+        if not twins:
+            trace = self._traces[tree.trace_id]
+            if trace.main is not tree:
+                trace.others.pop(span_id, None)
+            return tree.spans.pop(span_id, None)
+        same = [tree.spans[span_id], *twins]
+        held = next((span for span in same if span is seen or span.start_time == seen.start_time), same[0])
+        same = [span for span in same if span is not held]
+        tree.spans[span_id] = same[0]
+        tree.twins = [twin for twin in tree.twins if twin[0] != span_id] + [(span_id, span) for span in same[1:]]
+        return held
+
+    def since(self, tree: Tree, known: Collection[int]) -> tuple[int, list[Any]]:
+        """Return the tree's activity, and the spans that have started since all those ``known`` by their ids."""
+        with self._lock:
+            fresh = list(takewhile(lambda span_id: span_id not in known, reversed(tree.spans)))
+            return tree.activity, [tree.spans[span_id] for span_id in fresh]
+
+    def is_held(self, tree: Tree) -> bool:
+        """Say whether the tree is still here."""
+        with self._lock:
+            return tree in self._trees
 
     def rule(self, decided: Decided, ruling: Ruling, verdict_span_id: int | None = None) -> list[Any]:
         """Write down what was decided, and hand over the spans that ended while the decision was pending."""

@@ -8,43 +8,50 @@ from itertools import islice
 
 from spangate._buffer import Buffer
 from spangate._decide import Decider
-from spangate._forest import can_host, has_agent, is_stray_candidate
+from spangate._forest import Unit, can_host, find_runs, has_agent, is_stray_candidate
 from spangate._look import Look, Looks
 from spangate._records import Finding, Span
 from spangate._run import Run
-from spangate._strays import belongs
+from spangate._strays import belongs, call_ids_of
 from spangate._tree import Decided, Tree
 
 
 class Claims:
     """Lets candidates wait, and joins those for which there is evidence to the run that is decided."""
 
-    def __init__(self, buffer: Buffer, looks: Looks, decider: Decider) -> None:
+    def __init__(self, buffer: Buffer, looks: Looks, decider: Decider, unit: Unit) -> None:
         self._buffer = buffer
         self._looks = looks
         self._decider = decider
+        self._unit = unit
 
     def hold(self, tree: Tree, look: Look) -> bool:
-        """Let a candidate wait for the only run that it can belong to. False if it is to be judged alone."""
-        if tree.standing != "root" or not is_stray_candidate(look.spans[0], look.spans):
+        """Let a candidate wait for the only run that it can belong to. False if it is to be judged alone, or passes."""
+        if not _is_candidate(tree, look) or not (has_agent(look.spans) or call_ids_of(look.spans)):
             return False
         trees, decided = self._buffer.overlapping(tree.order)
-        if any(row.has_agent for row in decided):
+        if decided:
             return False
-        hosts = list(islice((other for other in trees if other.waits_for is None and self._has_agent(other)), 2))
-        return len(hosts) == 1 and can_host(self._looks.at(hosts[0]).spans) and self._buffer.hold_for(tree, hosts[0])
+        hosts = list(islice(filter(self._may_have_lost_it, trees), 2))
+        return len(hosts) == 1 and self._can_host(hosts[0]) and self._buffer.hold_for(tree, hosts[0])
 
-    def _has_agent(self, tree: Tree) -> bool:
-        return has_agent(self._looks.at(tree).spans)
+    def _may_have_lost_it(self, other: Tree) -> bool:
+        """Say whether an agent role is visible in a tree that is not as lost itself."""
+        look = self._looks.at(other)
+        return has_agent(look.spans) and not _is_candidate(other, look)
+
+    def _can_host(self, host: Tree) -> bool:
+        spans = self._looks.at(host).spans
+        return can_host(spans) and not (host.piecewise and len(find_runs(spans[0], spans, self._unit)[0]) > 1)
 
     def decide(self, run: Run, look: Look, bearer: Span, decided: Decided, candidates: Iterable[Tree]) -> None:
         """Decide a run together with the strays that it claims among the trees that waited for it."""
         claimed: list[tuple[Decided, Look]] = []
         beside: list[Finding] = []
-        for candidate in candidates:
+        for candidate in filter(self._buffer.is_held, candidates):
             its_look = self._looks.at(candidate)
             if not belongs(its_look.spans, run):
-                beside.append(_beside(its_look.spans[0]))
+                beside += map(_beside, islice((span for span in its_look.spans if span.role == "generation"), 1))
                 continue
             its_decided = self._looks.close(candidate, its_look, run.run_id)
             if its_decided is not None:
@@ -59,5 +66,9 @@ class Claims:
             self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)
 
 
-def _beside(root: Span) -> Finding:
-    return Finding("forest.stray_generation", root, "a model call without a parent ran beside this run")
+def _is_candidate(tree: Tree, look: Look) -> bool:
+    return tree.standing == "root" and is_stray_candidate(look.spans[0], look.spans)
+
+
+def _beside(call: Span) -> Finding:
+    return Finding("forest.stray_generation", call, "a model call without a parent ran beside this run")

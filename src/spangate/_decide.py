@@ -53,8 +53,9 @@ class Decider:
         if not refused:
             verdict = replace(verdict, spans_withheld=0)
             self._sender.put(run_parcel(run, look.sources, bearer, verdict, self._telemetry))
-        if verdict.verdict == "fail" and run.root.sampled:
-            self._sender.put(verdict_parcel(verdict, look.source(run.root), 0, self._telemetry))
+        is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
+        if run.root.sampled and not is_told:
+            self._sender.put(verdict_parcel(run, look.sources, verdict, 0, self._telemetry))
         self._telemetry.withhold(verdict.spans_withheld)
         self._telemetry.judged(verdict, time.perf_counter() - start)
         number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id
@@ -72,11 +73,11 @@ class Decider:
         if decided.ruling == "fail":
             self._telemetry.withhold(sum(1 for span in look.spans if span.end_ns is not None))
         else:
-            self.let_pass(look.spans, look)
+            self.let_pass(look.spans, look, decided.run_id if decided.ruling == "pass" else None)
 
-    def let_pass(self, spans: Sequence[Span], look: Look) -> None:
-        """Line up spans that belong to no run."""
-        parcel = passing_parcel(spans, look.sources, self._telemetry)
+    def let_pass(self, spans: Sequence[Span], look: Look, run_id: str | None = None) -> None:
+        """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
+        parcel = passing_parcel(spans, look.sources, self._telemetry, run_id)
         if parcel is not None:
             self._sender.put(parcel)
 

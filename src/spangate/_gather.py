@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from spangate._memory import MAX_IDS
-from spangate._notes import foreign_parent, parent_unsampled, unsampled_inside, unsampled_run
+from spangate._notes import after_entry, foreign_parent, parent_unsampled, unsampled_run
 from spangate._records import AGENT_ROLES, Finding, Span, Trigger
 from spangate._tree import Decided, Tree
 
@@ -15,8 +15,8 @@ FOREVER = 1 << 62
 
 def notes_of(tree: Tree, root: Span, spans: Sequence[Span], trigger: Trigger) -> list[Finding]:
     """Return the findings that only whoever gathered the spans of a run can know."""
-    notes = [*_standing_notes(tree, root), *unsampled_inside(root, spans)]
-    if tree.overflowed or trigger == "memory":
+    notes = [*_standing_notes(tree, root), *_adopted_notes(tree, root, spans)]
+    if trigger == "memory" or tree.overflowed or (tree.cut and any(span.span_id in tree.cut for span in spans)):
         notes.append(Finding("buffer.overflow", root, "a bound on held spans was reached, so only a part was judged"))
     if tree.copies:
         copies = f"{tree.copies} spans arrived more than once: the processor was added several times"
@@ -24,32 +24,44 @@ def notes_of(tree: Tree, root: Span, spans: Sequence[Span], trigger: Trigger) ->
     return [*notes, *unsampled_run(root)]
 
 
-def _standing_notes(tree: Tree, root: Span) -> list[Finding]:
-    if tree.standing == "unsampled":
-        return [parent_unsampled(root)]
-    if tree.standing in ("foreign", "unseen"):
-        return [foreign_parent(root)]
-    if tree.standing != "late":
-        return []
-    if tree.above is not None and tree.above.is_entry:
-        return [Finding("forest.after_entry", root, "it started after the request that it belongs to had ended")]
+def _standing_notes(tree: Tree, root: Span) -> Iterator[Finding]:
+    standing = tree.adopted.get(root.span_id, tree.standing)
+    if standing == "unseen":
+        yield Finding("forest.foreign_parent", root, "it was open when the gate was added, so its start was not seen")
+    elif standing == "foreign":
+        yield foreign_parent(root)
+    elif standing == "unsampled":
+        yield parent_unsampled(root)
+    elif standing == "late":
+        yield after_entry(root) if root.span_id in tree.adopted else _late(tree.above, root)
+
+
+def _adopted_notes(tree: Tree, root: Span, spans: Sequence[Span]) -> Iterator[Finding]:
+    """Yield what is to be said of members below the root that joined without a parent; the gate tells the rest."""
+    for span in spans if tree.adopted else ():
+        if span is not root and tree.adopted.get(span.span_id) == "unsampled":
+            yield parent_unsampled(span)
+
+
+def _late(above: Decided | None, root: Span) -> Finding:
+    if above is not None and above.is_entry:
+        return after_entry(root)
     what = "started after its parent had ended"
-    if tree.above is not None and tree.above.ruling in ("pass", "fail"):
-        what += f" and its run {tree.above.run_id} had been decided ({tree.above.ruling})"
-    return [Finding("forest.late_child", root, what)]
+    if above is not None and above.ruling in ("pass", "fail"):
+        what += f" and its run {above.run_id} had been decided ({above.ruling})"
+    return Finding("forest.late_child", root, what)
 
 
-def unread(tree: Tree) -> Decided:
+def unread(tree: Tree, run_id: str) -> Decided:
     """Return what is to be remembered of a tree until it has been read: every span of its trace may be a member."""
     above = tree.above
     return Decided(
-        run_id=tree.tree_id,
+        run_id=run_id,
         trace_id=tree.trace_id,
         span_ids=None,
         start_ns=0,
         end_ns=FOREVER,
         order=tree.order,
-        end_order=tree.end_order or FOREVER,
         has_agent=True,
         is_entry=above is not None and above.is_entry,
         supersedes=None if above is None or above.is_entry else above.verdict_span_id,
@@ -67,7 +79,6 @@ def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool
         start_ns=0 if few else min(span.start_ns for span in spans),
         end_ns=0 if few else max(span.end_ns or span.start_ns for span in spans),
         order=tree.order,
-        end_order=tree.end_order or FOREVER,
         has_agent=any(span.role in AGENT_ROLES for span in spans),
         is_entry=is_entry or (above is not None and above.is_entry),
         supersedes=None if above is None or above.is_entry else above.verdict_span_id,

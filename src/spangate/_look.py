@@ -26,6 +26,11 @@ class Look:
     sources: Mapping[int, Any]
     activity: int = 0
 
+    @property
+    def ids(self) -> frozenset[int]:
+        """The span ids of all."""
+        return frozenset(span.span_id for span in self.spans)
+
     def source(self, span: Span) -> Any:
         """Return the SDK span that ``span`` was read from."""
         return self.sources[id(span)]
@@ -56,6 +61,14 @@ def read(held: Iterable[Any], activity: int = 0, stamps: Stamps = MappingProxyTy
     return Look(spans, sources, activity)
 
 
+def _with_root(tree: Tree, look: Look) -> Look:
+    """Put a root that has left already back in front."""
+    if tree.root is None:
+        return look
+    root, source = tree.root
+    return Look([root, *look.spans], {**look.sources, id(root): source}, look.activity)
+
+
 def _put_back(span: Span, stamps: Mapping[str, str | float]) -> None:
     evicted = {key: value for key, value in stamps.items() if key not in span.attributes}
     span.attributes = {**span.attributes, **evicted}
@@ -70,11 +83,11 @@ class Looks:
         self._looks: dict[Tree, Look] = {}
 
     def at(self, tree: Tree) -> Look:
-        """Read the tree, or return the last look if nothing has changed since."""
+        """Read the tree, or return the last look if nothing has changed since. Its root comes first even if it left."""
         look = self._looks.get(tree)
         if look is None or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
-            look = self._looks[tree] = read(glimpse.spans, glimpse.activity, tree.stamps)
+            look = self._looks[tree] = _with_root(tree, read(glimpse.spans, glimpse.activity, tree.stamps))
         return look
 
     def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
@@ -85,15 +98,15 @@ class Looks:
         self._looks.pop(tree, None)
         return decided
 
-    def seize(self, tree: Tree) -> tuple[Decided, Look] | None:
+    def seize(self, tree: Tree, run_id: str) -> tuple[Decided, Look] | None:
         """Take the tree out of the buffer whatever happens in it, and read it then. None if it is gone."""
-        decided = unread(tree)
+        decided = unread(tree, run_id)
         glimpse = self._buffer.seize(tree, decided)
         if glimpse is None:
             return None
         self._looks.pop(tree, None)
         look = read(glimpse.spans, glimpse.activity, tree.stamps)
-        now_known = remembered(tree, tree.tree_id, look.spans)
+        now_known = remembered(tree, run_id, look.spans)
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
         return decided, look
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from spangate._records import Finding, Span
 
@@ -12,19 +12,15 @@ def foreign_parent(root: Span) -> Finding:
     return Finding("forest.foreign_parent", root, "the parent was never started under this provider")
 
 
-def parent_unsampled(root: Span) -> Finding:
-    """Say that the parent of a tree's root was dropped."""
-    return Finding("forest.parent_unsampled", root, "a sampler dropped the parent of the run's root")
+def after_entry(root: Span) -> Finding:
+    """Say that a run began when its request was over."""
+    return Finding("forest.after_entry", root, "it started after the request that it belongs to had ended")
 
 
-def unsampled_inside(root: Span, spans: Sequence[Span]) -> Iterator[Finding]:
-    """Yield a finding for each span below ``root`` whose parent was dropped."""
-    below = [span for span in spans if not span.parent_sampled and span is not root and not span.parent_remote]
-    here = {(span.trace_id, span.span_id) for span in spans} if below else ()
-    dropped = "a sampler dropped its parent, so the run may have used more than is recorded"
-    for span in below:
-        if (span.trace_id, span.parent_id) not in here:
-            yield Finding("forest.parent_unsampled", span, dropped)
+def parent_unsampled(span: Span) -> Finding:
+    """Say that the parent of a span was dropped by a sampler."""
+    what = "a sampler dropped its parent, so the run may have used more than is recorded"
+    return Finding("forest.parent_unsampled", span, what)
 
 
 def unsampled_run(root: Span) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verd
         telemetry.release(sent)
         telemetry.lose(len(spans) - sent, why)
         told = _partial(verdict, f"{sent} of {len(spans)} spans were accepted, then the exporter {why}")
-        return verdict_parcel(told, sources[id(run.root)], 1, telemetry) if run.root.sampled else None
+        return verdict_parcel(run, sources, told, 1, telemetry) if run.root.sampled else None
 
     return Parcel(spans, sizes, lambda: telemetry.release(len(spans)), refused)
 
@@ -63,9 +63,10 @@ def _partial(verdict: Verdict, why: str) -> Verdict:
     )
 
 
-def verdict_parcel(verdict: Verdict, root: Any, number: int, telemetry: Telemetry) -> Parcel:
+def verdict_parcel(run: Run, sources: Mapping[int, Any], verdict: Verdict, number: int, telemetry: Telemetry) -> Parcel:
     """Make the parcel of the verdict span that takes a run's place."""
-    span = verdict_span(verdict, root, number, time.time_ns())
+    is_anchored = all(span is not run.root for span in run.spans[:1])  # calls below a request, which is none of them
+    span = verdict_span(verdict, sources[id(run.root)], number, time.time_ns(), is_anchored=is_anchored)
 
     def refused(_sent: int, why: str) -> None:
         telemetry.lose(1, why)
@@ -73,8 +74,13 @@ def verdict_parcel(verdict: Verdict, root: Any, number: int, telemetry: Telemetr
     return Parcel([span], [VERDICT_BYTES], lambda: None, refused)
 
 
-def passing_parcel(spans: Sequence[Span], sources: Mapping[int, Any], telemetry: Telemetry) -> Parcel | None:
-    """Make the parcel of spans that belong to no run: as they are, but for what no encoder takes."""
+def passing_parcel(
+    spans: Sequence[Span], sources: Mapping[int, Any], telemetry: Telemetry, run_id: str | None = None
+) -> Parcel | None:
+    """Make the parcel of spans that pass without a verdict: as they are, but for what no encoder takes.
+
+    Those that follow a released run are stamped with its ``run_id``.
+    """
     ready = [span for span in spans if span.end_ns is not None and span.sampled]
     if not ready:
         return None
@@ -83,5 +89,5 @@ def passing_parcel(spans: Sequence[Span], sources: Mapping[int, Any], telemetry:
         telemetry.release(sent)
         telemetry.lose(len(ready) - sent, why)
 
-    leaving = [release(sources[id(span)], {}) for span in ready]
+    leaving = [release(sources[id(span)], {} if run_id is None else _stamps(span, run_id)) for span in ready]
     return Parcel(leaving, [span_bytes(span) for span in ready], lambda: telemetry.release(len(ready)), refused)

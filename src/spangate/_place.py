@@ -46,9 +46,8 @@ class Placer:
     def place(self, span: Span, parent_context: Context | None) -> Tree:
         """Put a started span into an open tree of its trace, if that is where it belongs, else into one of its own."""
         origin = _origin(self._buffer, span, parent_context)
-        context = span.context
-        tree = self._buffer.adopt(context.trace_id, context.span_id, span) if origin.joins else None
-        return tree or self._buffer.open(self._tree(span, origin.standing, origin.above), span)
+        own = self._tree(span, origin.standing, origin.above)
+        return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
 
     def admit(self, span: ReadableSpan) -> None:
         """Hold an ended span whose start was never seen: the processor was added while it was open."""
@@ -62,7 +61,8 @@ class Placer:
 
     def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
         tree_id = format(self._random.getrandbits(64), "016x")
-        piecewise = span.kind in self._piecewise_kinds
+        follows = above is not None and above.has_agent
+        piecewise = span.kind in self._piecewise_kinds and not follows
         return Tree(
             span.context.trace_id, span.context.span_id, tree_id, standing=standing, above=above, piecewise=piecewise
         )
@@ -73,16 +73,26 @@ def _origin(buffer: Buffer, span: Span, parent_context: Context | None) -> Origi
     parent = span.parent
     if parent is None:
         return Origin("root")
-    if parent.is_remote or buffer.is_inherited(parent.trace_id, parent.span_id):
+    trace_id, parent_id = parent.trace_id, parent.span_id
+    if parent.is_remote or buffer.is_inherited(trace_id, parent_id):
         return Origin("remote")
-    if not parent.trace_flags & TraceFlags.SAMPLED:
-        return Origin("unsampled", joins=True)
     live = _parent_object(span, parent_context)
+    is_sampled = bool(parent.trace_flags & TraceFlags.SAMPLED)
     if live is not None and live.resource is not span.resource:
-        return Origin("foreign", joins=True)
-    decided = buffer.decided(parent.trace_id, parent.span_id, None if live is None else live.start_time)
+        return Origin("foreign" if is_sampled else "unsampled", joins=True)
+    decided = buffer.decided_open(trace_id, parent_id)
+    if decided is not None and decided.has_agent:
+        return Origin("following", decided)
+    decided = decided or buffer.decided(trace_id, parent_id, None if live is None else live.start_time)
     if decided is not None:
         return Origin("late", decided, joins=decided.is_entry)
+    return _undecided(live, is_sampled=is_sampled)
+
+
+def _undecided(live: Any | None, *, is_sampled: bool) -> Origin:
+    """Tell how a parent is missing that was a member of nothing."""
+    if not is_sampled:
+        return Origin("unsampled", joins=True)
     has_ended = live is not None and live.end_time is not None
     return Origin("late") if has_ended else Origin("foreign", joins=True)
 

@@ -8,8 +8,8 @@ from spangate import _keys as keys
 from spangate._canonical import text_hash
 from spangate._dialects import classify
 from spangate._forest import Part, find_runs, local_trees
-from spangate._notes import foreign_parent, parent_unsampled, unsampled_inside, unsampled_run
-from spangate._records import Finding, Span
+from spangate._notes import foreign_parent, parent_unsampled, unsampled_run
+from spangate._records import Span
 from spangate._run import Run
 
 _ID_DIGITS = 16
@@ -35,7 +35,8 @@ def recorded_runs(spans: Sequence[Span], starts_known: bool) -> tuple[list[Run],
     outside = judged
     for root, members in local_trees(rest):
         parts, beside = find_runs(root, members)
-        runs += [_run(root, part, starts_known=starts_known) for part in parts]
+        orphans = list(_orphans(members))
+        runs += [_run(root, part, orphans, starts_known=starts_known) for part in parts]
         outside = [*outside, *beside]
     return runs, outside
 
@@ -44,15 +45,19 @@ def _is_verdict(span: Span) -> bool:
     return span.scope == "spangate" and keys.VERDICT in span.attributes and span.name.startswith(_VERDICT_NAMES)
 
 
-def _run(top: Span, part: Part, *, starts_known: bool) -> Run:
-    notes = [*_standing(top, part.root), *unsampled_inside(part.root, part.spans), *unsampled_run(part.root)]
-    return Run(_run_id(part), part.root, part.spans, "offline", notes, starts_known)
+def _orphans(spans: Sequence[Span]) -> Iterator[Span]:
+    """Yield the spans of a tree whose parent a sampler dropped."""
+    below = [span for span in spans if not span.parent_sampled and not span.parent_remote]
+    here = {(span.trace_id, span.span_id) for span in spans} if below else ()
+    return (span for span in below if (span.trace_id, span.parent_id) not in here)
 
 
-def _standing(top: Span, root: Span) -> Iterator[Finding]:
-    """Yield what is to be said of a tree whose root ``top`` has a parent that is not recorded; it is told its run."""
-    if top.parent_id is not None and not top.parent_remote and root is top:
-        yield foreign_parent(root) if top.parent_sampled else parent_unsampled(root)
+def _run(top: Span, part: Part, orphans: Sequence[Span], *, starts_known: bool) -> Run:
+    members = {id(span) for span in part.spans} if orphans else ()
+    notes = [parent_unsampled(span) for span in orphans if id(span) in members]
+    if part.root is top and top.parent_id is not None and not top.parent_remote and top.parent_sampled:
+        notes.append(foreign_parent(top))
+    return Run(_run_id(part), part.root, part.spans, "offline", [*notes, *unsampled_run(part.root)], starts_known)
 
 
 def _run_id(part: Part) -> str:

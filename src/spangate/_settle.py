@@ -7,7 +7,8 @@ Runs on the worker alone. A whole tree is decided at once; a piecewise one gives
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from spangate._bounds import Scales
 from spangate._buffer import Buffer
@@ -17,12 +18,16 @@ from spangate._flush import Flush
 from spangate._forest import Unit, has_agent
 from spangate._gather import notes_of
 from spangate._look import Look, Looks, read
-from spangate._parts import Parts
+from spangate._parts import Parts, Terms
 from spangate._patience import Patience
 from spangate._records import Trigger
 from spangate._run import Run
 from spangate._surroundings import surroundings
 from spangate._tree import Tree
+
+_Ripe: TypeAlias = tuple[Tree, Look, Trigger]
+_AT_REST = ("root_end", "late_span", "force_flush")
+"""Triggers that wait until nothing is open."""
 
 
 class Settler:
@@ -38,8 +43,9 @@ class Settler:
         self._claim_strays = claim_strays
         self._surroundings = surroundings(os.environ)
         self._looks = Looks(buffer)
-        self._claims = Claims(buffer, self._looks, decider)
-        self._parts = Parts(buffer, self._looks, self._claims, decider, patience, unit)
+        self._claims = Claims(buffer, self._looks, decider, unit)
+        terms = Terms(patience=patience, unit=unit, max_age_s=scales.max_age_s, notes=self._surroundings)
+        self._parts = Parts(buffer, self._looks, self._claims, decider, terms)
 
     def tick(self, now: float, flush: Flush | None = None) -> list[float]:
         """Settle what is over at ``now``; a flush cuts membership short, a closing one ends everything.
@@ -52,8 +58,10 @@ class Settler:
         self._scales.weigh()
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)
-        waiting = self._parts.settle(now, flush)
-        waiting += self._settle_whole(self._buffer.ended(), now, flush)
+        stirred = self._parts.stirred()
+        waiting, ripe = self._look_at_whole(self._buffer.ended(), now, flush)  # strays first: their runs may go next
+        waiting += self._parts.settle(stirred, now, flush)
+        waiting += self._decide_ripe(ripe, now, flush)
         if flush is not None and flush.closing:
             for tree in self._buffer.held():
                 self._force(tree, "shutdown", now)
@@ -61,9 +69,10 @@ class Settler:
         self._parts.keep(self._buffer.held())
         return waiting
 
-    def _settle_whole(self, trees: Iterable[Tree], now: float, flush: Flush | None) -> list[float]:
+    def _look_at_whole(self, trees: Iterable[Tree], now: float, flush: Flush | None) -> tuple[list[float], list[_Ripe]]:
+        """Let pass what is no run, hold what may be a stray. Returns until when to wait for others, and those over."""
         waiting: list[float] = []
-        ripe: list[tuple[Tree, Look, Trigger]] = []
+        ripe: list[_Ripe] = []
         for tree in trees:
             ended_at = tree.root_ended_at
             if tree.piecewise or ended_at is None:
@@ -71,64 +80,77 @@ class Settler:
             quiet_at = tree.quiet_at if tree.open == 0 else None
             trigger = self._patience.over(ended_at, quiet_at, now, flush)
             look = self._looks.at(tree)
-            if not has_agent(look.spans):
-                self._pass(tree, look, now)
-            elif trigger is None and quiet_at is None:
-                waiting.append(self._patience.grace_end(ended_at))
+            if tree.standing == "following" or not has_agent(look.spans):
+                if quiet_at is None or not self._is_stray(tree, look):
+                    self._pass(tree, look, now)
             elif trigger is None:
-                waiting.append(now)
-            elif not (self._claim_strays and self._claims.hold(tree, look)):
+                waiting.append(now if quiet_at is not None else self._patience.grace_end(ended_at))
+            elif not self._is_stray(tree, look):
                 ripe.append((tree, look, "late_span" if tree.standing == "late" else trigger))
+        return waiting, ripe
+
+    def _is_stray(self, tree: Tree, look: Look) -> bool:
+        return self._claim_strays and self._claims.hold(tree, look)
+
+    def _decide_ripe(self, ripe: Sequence[_Ripe], now: float, flush: Flush | None) -> list[float]:
         candidates = {candidate for tree, _, _ in ripe for candidate in tree.claims}
-        for tree, look, trigger in ripe:
-            self._decide(tree, look, trigger)
+        waiting = [end for row in ripe for end in self._decide(*row)]
         if candidates:  # those that no run has claimed wait for nobody now; a flush must not leave them behind
-            waiting += self._settle_whole([tree for tree in self._buffer.ended() if tree in candidates], now, flush)
+            freed, more = self._look_at_whole([tree for tree in self._buffer.ended() if tree in candidates], now, flush)
+            waiting += [*freed, *self._decide_ripe(more, now, flush)]
         return waiting
 
     def _force(self, tree: Tree, trigger: Trigger, now: float) -> None:
         """Settle a tree as it stands; one in which no agent was seen passes, and so does the rest of it."""
-        if not tree.piecewise:
+        if not self._buffer.is_held(tree):
+            return
+        if not self._parts.is_piecewise(tree):
             look = self._looks.at(tree)
+            if tree.standing == "following" or (tree.above is not None and not has_agent(look.spans)):
+                self._pass(tree, look, now, at_once=True)
+                return
             if has_agent(look.spans):
                 self._decide(tree, look, trigger)
                 return
-            if trigger == "shutdown":
-                self._pass(tree, look, now)
-                return
-            tree.overflowed = tree.passing = tree.piecewise = True
+            tree.passing = tree.piecewise = True
+            tree.overflowed = trigger != "shutdown"
         self._parts.force(tree, trigger, now)
 
-    def _pass(self, tree: Tree, look: Look, now: float) -> None:
+    def _pass(self, tree: Tree, look: Look, now: float, *, at_once: bool = False) -> None:
         """Let a tree without an agent role go; below a decided run it follows that run's decision.
 
         What is still open in it passes when it ends; should that turn out to be an agent, it is a run of its own.
         """
-        if tree.open and tree.above is None:
+        above = tree.above
+        if tree.open and above is None:
             tree.passing = tree.piecewise = True
             self._parts.force(tree, None, now)
             return
-        decided = self._looks.close(tree, look, tree.tree_id)
+        run_id = tree.tree_id if above is None else above.run_id
+        decided = self._looks.close(tree, look, run_id)
+        if decided is None and at_once:
+            decided, look = self._looks.seize(tree, run_id) or (None, look)
         if decided is None:
             return
-        above = tree.above
         if above is None:
             self._decider.rule(decided, "none")
         else:
             self._decider.rule(decided, above.ruling, above.verdict_span_id)
         self._decider.follow(decided, look)
 
-    def _decide(self, tree: Tree, look: Look, trigger: Trigger) -> None:
+    def _decide(self, tree: Tree, look: Look, trigger: Trigger) -> list[float]:
+        """Decide a tree as it was seen, or as it stands if it may not wait. Returns its grace's end if it goes on."""
         candidates = tree.claims
         decided = self._looks.close(tree, look, tree.tree_id)
-        if decided is None and trigger in ("root_end", "late_span", "force_flush") and tree.open == 0:
-            return  # a span has joined meanwhile, so it is not over
+        if decided is None and trigger in _AT_REST and all(span.end_ns is not None for span in look.spans):
+            ended_at = tree.root_ended_at  # a span has joined meanwhile
+            return [] if ended_at is None else [self._patience.grace_end(ended_at)]
         if decided is None:
-            seized = self._looks.seize(tree)
-            if seized is None:
-                return
-            decided, look = seized
+            decided, look = self._looks.seize(tree, tree.tree_id) or (None, look)
+        if decided is None:
+            return []
         root = look.spans[0]
         notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger)]
         run = Run(tree.tree_id, root, look.spans, trigger, notes)
         self._claims.decide(run, look, root, decided, candidates)
+        return []

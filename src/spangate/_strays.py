@@ -20,8 +20,13 @@ def belongs(candidate: Sequence[Span], run: Run) -> bool:
     return _is_cited(candidate, run) or _shares_response(candidate, run) or _is_enclosed(candidate, run)
 
 
+def call_ids_of(programs: Iterable[Span]) -> set[str | None]:
+    """Return the ids of the calls that programs were started for."""
+    return {dialect_of(span).tool_call(span).call_id for span in programs if span.role == "process"} - {None}
+
+
 def _is_cited(candidate: Iterable[Span], run: Run) -> bool:
-    call_ids = {dialect_of(span).tool_call(span).call_id for span in candidate if span.role == "process"} - {None}
+    call_ids = call_ids_of(candidate)
     return bool(call_ids) and any(
         call.call_id in call_ids
         for generation in run.of_role("generation")

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "unseen"]
+Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "following", "unseen"]
 """How a local root stands to its parent: it has none; the parent is in another process; a sampler dropped it; another
-provider owns it; it had ended and was decided; or the local root's own start was never seen."""
+provider owns it; it had ended and was decided; it is still open and its run was decided, which this follows; or the
+local root's own start was never seen."""
 
 Ruling: TypeAlias = Literal["pending", "pass", "fail", "none"]
 """What was decided: ``none`` is a tree without a run, which passed with no verdict."""
@@ -24,17 +25,22 @@ class Tree:
     ``twins`` are spans whose id was taken, with that id; ``copies`` counts spans that arrived twice as one object.
     ``order`` and ``end_order`` number the moments of the root's start and end. ``piecewise`` trees (below a request
     handler, or with many agents under one span) are decided part by part; ``passing`` ones let through whatever is no
-    agent, ``overflowed`` ones because a bound was reached. ``waits_for`` is the tree that this one may be a stray of,
-    ``claims`` are the trees that wait for this one; ``root`` is the worker's note of a root that left a piecewise tree
-    before the rest, ``runs`` counts what was decided in it, and ``stamps``
-    holds what the gate wrote on live spans. Times are seconds on the buffer's clock.
+    agent, ``overflowed`` ones because a bound was reached; ``cut`` are spans that were open in a piecewise tree when it
+    reached one. ``waits_for`` is the tree that this one may be a stray of, ``claims`` are the trees that wait for this
+    one; ``adopted`` tells how the parents of spans are missing that joined without one. ``root`` is the worker's note
+    of a root that left a piecewise tree before the rest, ``runs`` counts what was decided in it, ``gone`` makes up in
+    ``activity`` for what was taken out, and ``stamps`` holds what the gate wrote on live spans. Times are seconds on
+    the buffer's clock.
     """
 
     __slots__ = (
         "above",
+        "adopted",
         "claims",
         "copies",
+        "cut",
         "end_order",
+        "gone",
         "open",
         "opened_at",
         "order",
@@ -85,19 +91,22 @@ class Tree:
         self.end_order: int | None = None
         self.passing = False
         self.overflowed = False
+        self.cut: frozenset[int] = frozenset()
         self.weight = 0
         self.seen = -1
         self.seen_at = 0.0
         self.waits_for: Tree | None = None
         self.claims: list[Tree] = []
+        self.adopted: dict[int, Standing] = {}
         self.root: Any = None
         self.stamps: dict[int, Mapping[str, str | float]] = {}
         self.runs = 0
+        self.gone = 0
 
     @property
     def activity(self) -> int:
-        """A number that changes whenever a span of the tree starts or ends."""
-        return 2 * (len(self.spans) + len(self.twins)) - self.open
+        """A number that grows whenever a span of the tree starts, ends or is taken out."""
+        return 2 * (len(self.spans) + len(self.twins)) - self.open + self.gone
 
     def __repr__(self) -> str:
         """A status line."""
@@ -113,7 +122,8 @@ class Decided:
     ``verdict_span_id`` is the span that carries the verdict: the verdict span of a refused run, the root of a released
     one; ``supersedes`` is such a span of an earlier decision that this one overturns. ``waiting`` are spans that ended
     late, while the decision was still pending. ``is_entry`` says that the decided spans stood below a request or
-    message handler, outside any run.
+    message handler, outside any run. ``end_order`` is the moment of the root's end, or of the decision if that came
+    first.
     """
 
     run_id: str
@@ -122,8 +132,8 @@ class Decided:
     start_ns: int
     end_ns: int
     order: int
-    end_order: int
     has_agent: bool
+    end_order: int = 0
     is_entry: bool = False
     supersedes: int | None = None
     ruling: Ruling = "pending"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from spangate._dialects._base import ToolCall
+from spangate._dialects._values import call_id
 from spangate._dialects.plain import Plain
 from spangate._records import Role, Span
 
 EXIT_CODE: Final = "process.exit.code"
 EXECUTABLE: Final = "process.executable.name"
+_CALL_ID: Final = "gen_ai.tool.call.id"
 
 
 class Process(Plain):
@@ -22,3 +25,7 @@ class Process(Plain):
     def role(self, span: Span) -> Role:  # noqa: ARG002 - the question is the protocol's
         """Say that the span is a program."""
         return "process"
+
+    def tool_call(self, span: Span) -> ToolCall:
+        """Return the call that the program was started for, where its span names one."""
+        return ToolCall(call_id(span.attributes.get(_CALL_ID)))
