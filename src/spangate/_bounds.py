@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from spangate._adapter import record
 from spangate._buffer import Buffer
 from spangate._payload import span_bytes
 from spangate._records import Trigger
-from spangate._tree import Tree
-
-SPAN_OVERHEAD = 1024
-"""Bytes that a held span weighs besides its attributes and events: about what the SDK's objects take."""
+from spangate._tree import SPAN_OVERHEAD, Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +21,9 @@ class Bounds:
             since a person may take hours to approve a step.
         max_run_age_s: Seconds after which a tree is judged whatever happens in it. A day: the longest that an
             unattended run is let go on in practice, and short enough that a leak is seen the next morning.
-        max_held_bytes: Bytes over all trees (attributes, events, and 1 KiB a span for the SDK's objects). 256 MiB
-            hold some 50,000 spans with 4 KiB of content each, and leave a small container alive.
-        max_run_spans: Spans of one tree. 250,000 is what the byte bound allows without any content at all.
+        max_held_bytes: Bytes over all trees (attributes, events, and 2 KiB a span for the SDK's objects). 256 MiB
+            hold some 40,000 spans with 4 KiB of content each, and leave a small container alive.
+        max_run_spans: Spans of one tree. 125,000 is what the byte bound allows with next to no content.
 
     Raises:
         ValueError: a limit that is not positive.
@@ -35,7 +32,7 @@ class Bounds:
     idle_timeout_s: float | None = None
     max_run_age_s: float = 86_400.0
     max_held_bytes: int = 256 << 20
-    max_run_spans: int = 250_000
+    max_run_spans: int = 125_000
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -63,18 +60,18 @@ class Scales:
 
     def overdue(self, now: float) -> Iterator[tuple[Tree, Trigger]]:
         """Yield the trees that must go now, with the reason."""
-        held = self._buffer.held()
+        held = {tree: self._idle_s(tree, now) for tree in self._buffer.held()}
         bounds = self._bounds
-        for tree in held:
+        for tree, idle_s in held.items():
             if now - tree.opened_at >= bounds.max_run_age_s:
                 yield tree, "age"
             elif len(tree.spans) > bounds.max_run_spans:
                 yield tree, "memory"
-            elif bounds.idle_timeout_s is not None and self._idle_s(tree, now) >= bounds.idle_timeout_s:
+            elif bounds.idle_timeout_s is not None and idle_s >= bounds.idle_timeout_s:
                 yield tree, "idle"
         excess = sum(tree.weight for tree in held) - bounds.max_held_bytes
         if excess > 0:
-            yield from self._heaviest(held, now, excess)
+            yield from self._heaviest(held, excess)
 
     def _idle_s(self, tree: Tree, now: float) -> float:
         """Return how long nothing has started or ended in the tree, as far as the looks at it tell."""
@@ -83,9 +80,9 @@ class Scales:
             tree.seen, tree.seen_at = activity, now
         return now - tree.seen_at
 
-    def _heaviest(self, held: list[Tree], now: float, excess: int) -> Iterator[tuple[Tree, Trigger]]:
+    def _heaviest(self, held: Mapping[Tree, float], excess: int) -> Iterator[tuple[Tree, Trigger]]:
         """Yield idle trees before busy ones, and heavy ones before light ones, until the excess is gone."""
-        for tree in sorted(held, key=lambda tree: (self._idle_s(tree, now) == 0.0, -tree.weight)):
+        for tree in sorted(held, key=lambda tree: (held[tree] == 0.0, -tree.weight)):
             if excess <= 0:
                 return
             excess -= tree.weight

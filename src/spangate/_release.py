@@ -1,21 +1,23 @@
-"""Handing decided spans to the exporter: in chunks, from one thread, every result checked, every loss counted.
+"""Handing decided spans to an exporter: in chunks, from one thread, every result checked, every loss counted.
 
 Never through a batch processor: that drops what does not fit its queue and reports success (measured).
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from opentelemetry.context import attach, detach, set_value
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from spangate._flush import Flush
+from spangate._tree import SPAN_OVERHEAD
 
 CHUNK_SPANS = 512
 """Spans of one export call at most, as the batch processor's default."""
@@ -27,6 +29,8 @@ BACKOFF_S = 0.25
 
 _logger = logging.getLogger("spangate")
 _SUPPRESS = "suppress_instrumentation"  # the key that instrumentations of HTTP and gRPC clients look for
+_CHOKED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What an exporter raises that cannot write a span, as against one that cannot reach its backend."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,15 +46,29 @@ class Parcel:
     delivered: Callable[[], None]
     refused: Callable[[int, str], Parcel | None]
 
+    @property
+    def weight(self) -> int:
+        """Bytes of memory that the parcel takes up while it waits."""
+        return sum(self.sizes) + SPAN_OVERHEAD * len(self.sizes)
+
+
+class Refusal(NamedTuple):
+    """Why the exporter did not take some spans, and whether that is because of a span among them."""
+
+    why: str
+    is_choked: bool = False
+
 
 _STOP = object()
-_Chunk: TypeAlias = list[tuple[Parcel, int, int]]
+_Row: TypeAlias = tuple[Parcel, int, int]
+_Chunk: TypeAlias = list[_Row]
 
 
 class Sender:
     """Owns the exporter: nobody else calls it, and it is never called twice at once.
 
     ``max_bytes`` is how much may wait here; beyond it parcels are refused at the door, with the reason ``backlog``.
+    A parcel that was taken out of ``_in_hand`` is answered for by whoever took it out.
     """
 
     def __init__(self, exporter: SpanExporter, max_bytes: int) -> None:
@@ -61,19 +79,27 @@ class Sender:
     def reset(self) -> None:
         """Forget what waits: after a fork it belongs to the parent."""
         self._queue: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._in_hand: dict[Parcel, int] = {}
         self._hurry = threading.Event()
-        self._all_accepted = True
-        self._taken_in = self._dealt_with = 0  # bytes; each is written by one thread alone
+        self._abandoned = False
+        self._taken_in = self._dealt_with = 0  # bytes; each of these four is written by one thread alone
+        self._turned_away = self._undelivered = 0  # parcels
+        self._told = 0
 
     def put(self, parcel: Parcel) -> None:
         """Line up a parcel."""
-        size = sum(parcel.sizes)
-        waiting = self._taken_in - self._dealt_with
-        if waiting and waiting + size > self._max_bytes:
-            self._all_accepted = False
-            parcel.refused(0, "backlog")
+        if not parcel.spans:
+            parcel.delivered()
             return
-        self._taken_in += size
+        weight = parcel.weight
+        waiting = self._taken_in - self._dealt_with
+        if waiting and waiting + weight > self._max_bytes:
+            self._turned_away += 1
+            instead = parcel.refused(0, "backlog")
+            if instead is not None:
+                self.put(instead)
+            return
+        self._taken_in += weight
         self._queue.put(parcel)
 
     def put_flush(self, flush: Flush) -> None:
@@ -88,6 +114,21 @@ class Sender:
         """Let :meth:`run` return once everything before has been dealt with."""
         self._queue.put(_STOP)
 
+    def abandon(self) -> None:
+        """Give up what has not left by now. It counts as lost, and nothing is sent any more."""
+        self._abandoned = True
+        for parcel in list(self._in_hand):
+            sent = self._in_hand.pop(parcel, None)
+            if sent is not None:
+                parcel.refused(sent, "shutdown")
+        for item in self._waiting():
+            if isinstance(item, Parcel):
+                item.refused(0, "shutdown")
+            elif isinstance(item, Flush):
+                item.complete = False
+                item.finish()
+        self.stop()
+
     def run(self) -> None:
         """Send parcels until :meth:`stop`. The body of the sender's thread."""
         while self._step(self._queue.get()):
@@ -95,12 +136,22 @@ class Sender:
 
     def drain(self) -> None:
         """Send what is lined up, in the calling thread: for when threads can no longer start."""
-        while not self._queue.empty():
-            self._step(self._queue.get_nowait())
+        for item in self._waiting():
+            self._step(item)
+
+    def _waiting(self) -> Iterator[object]:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._queue.get_nowait()
 
     def _step(self, first: object) -> bool:
         parcels, rest = self._gather(first)
-        self._send(parcels)
+        try:
+            self._send(parcels)
+        except Exception:  # the thread is an entry of its own: a defect here must not end exporting for good
+            _logger.exception("the gate could not hand on what it had decided; it goes on")
+            self._undelivered += 1
+        self._dealt_with += sum(parcel.weight for parcel in parcels)
         if isinstance(rest, Flush):
             self._answer(rest)
         return rest is not _STOP
@@ -116,43 +167,56 @@ class Sender:
         return parcels, item
 
     def _send(self, parcels: Sequence[Parcel]) -> None:
-        failed: set[Parcel] = set()
+        self._in_hand.update(dict.fromkeys(parcels, 0))
         instead: list[Parcel] = []
         for chunk in _chunks(parcels):
-            due = [row for row in chunk if row[0] not in failed]
-            why = self._export([span for parcel, start, stop in due for span in parcel.spans[start:stop]])
-            for parcel, start, stop in due:
-                if why is not None:
-                    failed.add(parcel)
-                    self._all_accepted = False
-                    substitute = parcel.refused(start, why)
-                    instead += [substitute] if substitute is not None else []
-                elif stop == len(parcel.spans):
+            for (parcel, start, stop), refusal in self._offer([row for row in chunk if row[0] in self._in_hand]):
+                if parcel not in self._in_hand:
+                    continue  # given up meanwhile
+                if refusal is None and stop < len(parcel.spans):
+                    self._in_hand[parcel] = stop
+                elif self._in_hand.pop(parcel, None) is None:
+                    continue
+                elif refusal is None:
                     parcel.delivered()
-        self._dealt_with += sum(sum(parcel.sizes) for parcel in parcels)
+                else:
+                    self._undelivered += 1
+                    substitute = parcel.refused(start, refusal.why)
+                    instead += [substitute] if substitute is not None else []
         if instead:
             self._send(instead)
 
-    def _export(self, spans: Sequence[Any]) -> str | None:
-        """Export one chunk, patiently. Returns None if it was accepted, else why not."""
-        pause = BACKOFF_S
-        why = "refused"
+    def _offer(self, due: _Chunk) -> Iterator[tuple[_Row, Refusal | None]]:
+        """Export rows together; if the exporter chokes on one of them, each by itself, so that the others arrive."""
+        refusal = self._export([span for parcel, start, stop in due for span in parcel.spans[start:stop]])
+        is_by_itself = refusal is not None and refusal.is_choked and len(due) > 1
+        for parcel, start, stop in due:
+            if is_by_itself:
+                refusal = self._export(parcel.spans[start:stop])
+            yield (parcel, start, stop), refusal
+
+    def _export(self, spans: Sequence[Any]) -> Refusal | None:
+        """Export some spans, patiently. Returns None if they were accepted."""
+        refusal = None
         for number in range(TRIES if spans else 0):
-            if number and self._hurry.wait(pause):
-                return why
-            pause *= 2
-            token = attach(set_value(_SUPPRESS, True))  # noqa: FBT003  a context value, not a flag of ours
-            try:
-                result = self._exporter.export(spans)
-            except Exception as error:  # noqa: BLE001  an exporter may be anybody's; its fault must not end the thread
-                why = f"raised {type(error).__name__}"
-            else:
-                if result is SpanExportResult.SUCCESS:
-                    return None
-                why = "refused"
-            finally:
-                detach(token)
-        return why if spans else None
+            if number and self._hurry.wait(BACKOFF_S * 2 ** (number - 1)):
+                break
+            refusal = Refusal("shutdown") if self._abandoned else self._try(spans)
+            if refusal is None or refusal.is_choked:
+                break
+        return refusal
+
+    def _try(self, spans: Sequence[Any]) -> Refusal | None:
+        token = attach(set_value(_SUPPRESS, True))  # noqa: FBT003  a context value, not a flag of ours
+        try:
+            result = self._exporter.export(spans)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001  an exporter may be anybody's; its fault must not end the thread
+            return Refusal(f"raised {type(error).__name__}", isinstance(error, _CHOKED))
+        finally:
+            detach(token)
+        return Refusal("refused") if result is SpanExportResult.FAILURE else None
 
     def _answer(self, flush: Flush) -> None:
         try:
@@ -160,8 +224,9 @@ class Sender:
         except Exception as error:  # noqa: BLE001  an exporter may be anybody's; its fault must not end the thread
             accepted = False
             _logger.warning("the exporter's force_flush raised %s", type(error).__name__)
-        flush.complete = flush.complete and accepted and self._all_accepted
-        self._all_accepted = True
+        gone = self._turned_away + self._undelivered
+        flush.complete = flush.complete and accepted and gone == self._told
+        self._told = gone
         flush.finish()
 
 

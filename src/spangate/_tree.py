@@ -18,6 +18,10 @@ Ruling: TypeAlias = Literal["pending", "pass", "fail", "none"]
 """What was decided: ``none`` is a tree without a run, which passed with no verdict."""
 
 
+SPAN_OVERHEAD = 2048
+"""Bytes that a span weighs in memory besides its attributes and events: about what the SDK's objects take."""
+
+
 class Tree:
     """A local root and its descendants, held until they are decided.
 
