@@ -69,9 +69,10 @@ class Scales:
                 yield tree, "memory"
             elif bounds.idle_timeout_s is not None and idle_s >= bounds.idle_timeout_s:
                 yield tree, "idle"
-        excess = sum(tree.weight for tree in held) - bounds.max_held_bytes
+        left = {tree: idle_s for tree, idle_s in held.items() if self._buffer.is_held(tree)}
+        excess = sum(tree.weight for tree in left) - bounds.max_held_bytes
         if excess > 0:
-            yield from self._heaviest(held, excess)
+            yield from self._heaviest(left, excess)
 
     def _idle_s(self, tree: Tree, now: float) -> float:
         """Return how long nothing has started or ended in the tree, as far as the looks at it tell."""

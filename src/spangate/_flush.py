@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -18,6 +19,10 @@ class Flush:
     closing: bool = False
     complete: bool = True
     _done: threading.Event = field(default_factory=threading.Event)
+
+    def gains_from(self, ends: Iterable[float]) -> bool:
+        """Say whether any of these moments comes before the deadline."""
+        return any(end <= self.deadline for end in ends)
 
     def finish(self) -> None:
         """Answer whoever waits."""

@@ -74,7 +74,7 @@ class GateSpanProcessor(SpanProcessor):
         idle_timeout_s: float | None = None,
         max_run_age_s: float = 86_400.0,
         max_held_bytes: int = 256 << 20,
-        max_run_spans: int = 250_000,
+        max_run_spans: int = 125_000,
     ) -> None:
         if unit not in ("tree", "agent"):
             raise ValueError(f"unit={unit!r}: this may be 'tree' or 'agent'")
@@ -97,6 +97,7 @@ class GateSpanProcessor(SpanProcessor):
         settler = Settler(self._buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
         self._worker = Worker(self._buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
         self._closed = False
+        self._faults: set[str] = set()
         _watch_forks(self)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
@@ -164,13 +165,20 @@ class GateSpanProcessor(SpanProcessor):
         trace_id, span_id = span.context.trace_id, span.context.span_id
         if self._buffer.is_inherited(trace_id, span_id):
             return
-        if self._buffer.late_end(trace_id, span_id, span):
-            return
         if self._closed:
-            self._telemetry.lose(1, "after_shutdown")
-        else:
+            self._end_after_shutdown(span)
+        elif not self._buffer.late_end(trace_id, span_id, span):
+            if self._buffer.decided(trace_id, span_id, None) is not None:
+                return  # it had ended before: the gate is there twice
             self._ready(span)
             self._placer.admit(span)
+
+    def _end_after_shutdown(self, span: ReadableSpan) -> None:
+        decided = self._buffer.decided_open(span.context.trace_id, span.context.span_id)
+        if decided is not None and decided.ruling == "fail":
+            self._telemetry.withhold(1)
+        elif span.context.trace_flags.sampled:
+            self._telemetry.lose(1, "after_shutdown")
 
     def _ready(self, span: ReadableSpan) -> None:
         """Start the threads with the first tree, and look once at each set of processors for ways round the gate."""
@@ -180,7 +188,9 @@ class GateSpanProcessor(SpanProcessor):
 
     def _fault(self, where: str) -> None:
         self._telemetry.lose(1, "hook_error")
-        logger.exception("%s failed; the program goes on, one span may be missing", where)
+        if where not in self._faults:  # a fault that every span meets must not fill the log
+            self._faults.add(where)
+            logger.exception("%s failed; the program goes on, one span may be missing", where)
 
     def _after_fork(self) -> None:
         self._placer.reseed()

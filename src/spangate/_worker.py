@@ -37,13 +37,17 @@ class Worker:
     def reset(self) -> None:
         """Have no threads and no flush: what a forked child starts with."""
         self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
         self._flushes: queue.SimpleQueue[Flush] = queue.SimpleQueue()
         self._stopping = False
         self.has_started = False
 
     def start(self) -> None:
         """Start the threads, once. Without them (the interpreter is leaving) the next flush does the work."""
-        self.has_started = True
+        with self._starting:
+            if self.has_started:
+                return
+            self.has_started = True
         threads = [
             threading.Thread(target=self._judge, name="spangate-judge", daemon=True),
             threading.Thread(target=self._sender.run, name="spangate-export", daemon=True),
@@ -74,19 +78,31 @@ class Worker:
     def _judge(self) -> None:
         while not self._stopping:
             self._buffer.wait(self._pending_s, self._idle_s)
-            flushes = [self._flushes.get() for _ in range(self._flushes.qsize())]
+            flushes = self._take_flushes()
             try:
                 self._serve(flushes) if flushes else self._settler.tick(self._clock())
             except Exception:  # the thread is an entry of its own: a defect here must not end judging for good
                 _logger.exception("the gate could not settle what it holds; it goes on")
 
+    def _take_flushes(self) -> list[Flush]:
+        return [self._flushes.get() for _ in range(self._flushes.qsize())]
+
     def _serve(self, flushes: list[Flush]) -> None:
-        """Settle until nothing can be settled before the deadlines, then pass the flushes on."""
-        for flush in flushes:
-            while True:
-                waiting = self._settler.tick(self._clock(), flush)
-                if flush.closing or not any(end <= flush.deadline for end in waiting):
-                    break
-                self._buffer.wait(_STEP_S, _STEP_S)
-            flush.complete = flush.complete and (flush.closing or not waiting)
-            self._sender.put_flush(flush)
+        """Settle until nothing can be settled before the deadlines, and pass each flush on when that is so for it."""
+        try:
+            while flushes:
+                waiting = self._settler.tick(self._clock(), max(flushes, key=lambda flush: flush.closing))
+                patient = [flush for flush in flushes if not flush.closing and flush.gains_from(waiting)]
+                for flush in flushes:
+                    if flush not in patient:
+                        flush.complete = flush.complete and (flush.closing or not waiting)
+                        self._sender.put_flush(flush)
+                flushes = patient
+                if flushes:
+                    self._buffer.wait(_STEP_S, _STEP_S)
+                    flushes = [*flushes, *self._take_flushes()]
+        except Exception:
+            for flush in flushes:
+                flush.complete = False
+                self._sender.put_flush(flush)
+            raise

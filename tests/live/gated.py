@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -50,6 +52,9 @@ Above: TypeAlias = Span | SpanContext | None
 class Gated(TracerProvider):
     """The provider under test. Settings are those of the gate; waits are short unless a test says otherwise."""
 
+    made: ClassVar[list[Gated]] = []
+    """All that have been made, for whoever shuts them down."""
+
     def __init__(
         self,
         *,
@@ -58,12 +63,13 @@ class Gated(TracerProvider):
         provider: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
-        super().__init__(shutdown_on_exit=False, **(provider or {}))
+        super().__init__(shutdown_on_exit=False, **{"resource": Resource({"service.name": "test"}), **(provider or {})})
         self.memory = InMemorySpanExporter() if exporter is None else exporter
         self.verdicts: list[Verdict] = []
         waits = {"grace_s": 0.02, "settle_s": 0.02, "on_verdict": self.verdicts.append}
         self.gate = GateSpanProcessor(self.memory, gates=gates, **{**waits, **settings})
         self.add_span_processor(self.gate)
+        self.made.append(self)
 
     def start(self, what: What, name: str | None = None, under: Above = None, **more: Any) -> Span:
         """Start a span that is known as ``what`` from its start, below ``under`` (None: without a parent)."""
@@ -125,6 +131,22 @@ class Gated(TracerProvider):
         return self.one(name).attributes or {}
 
 
+class Stepped(Gated):
+    """A gate without threads and with a clock of its own: it looks when it is told to."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.now = 0.0
+        self.gate._worker.has_started = True
+        self.gate._buffer._clock = lambda: self.now
+
+    def look(self, now: float) -> None:
+        """Let it be ``now`` seconds past the beginning, and have everything settled that is over then."""
+        self.now = now
+        self.gate._worker._settler.tick(now)
+        self.gate._sender.drain()
+
+
 def started(provider: TracerProvider, what: What, name: str | None, under: Above, **more: Any) -> Span:
     if what == "entry":
         more.setdefault("kind", SpanKind.SERVER)
@@ -169,6 +191,17 @@ def said(verdict: Verdict) -> str:
     failures = sorted({finding.code for finding in verdict.failures})
     warnings = sorted({finding.code for finding in verdict.warnings})
     return " ".join([verdict.verdict, *failures, *(f"({code})" for code in warnings)])
+
+
+class Hanging(SpanExporter):
+    """An exporter that does not come back until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002  the interface's name
+        self.let_go.wait(60.0)
+        return SpanExportResult.SUCCESS
 
 
 class Probe(SpanExporter):
