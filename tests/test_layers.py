@@ -31,7 +31,7 @@ LAYERS = {
     "effects": """
         _exporter _fan_out _flush _patience _policy _release _repeatable _source _stamp _takeover _telemetry
         archive""",
-    "adapter": "_adapter _bounds _look _outlook _parcels _place",
+    "adapter": "_adapter _bounds _leaving _look _odd _outlook _parcels _place",
     "settling": "_claims _decide _parts _settle _worker",
     "processor": "_install _processor",
     "hosts": "cli testing",

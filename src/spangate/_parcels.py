@@ -9,10 +9,11 @@ from typing import Any
 
 from spangate import _keys as keys
 from spangate._account import verdict_attributes
-from spangate._adapter import release, verdict_span
+from spangate._adapter import verdict_span
 from spangate._dialects import dialect_of
 from spangate._digests import cluster
 from spangate._fingerprint import fingerprint
+from spangate._leaving import release
 from spangate._payload import span_bytes
 from spangate._records import Finding, Span, Verdict
 from spangate._release import Parcel
