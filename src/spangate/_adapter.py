@@ -89,11 +89,10 @@ def verdict_span(
         is_anchored: whether ``root`` is a request that stays, with the run below it.
     """
     context = root.context
-    first = verdict.failures[0] if verdict.failures else None
     start = sendable(root.start_time)
     end = end_ns if root.end_time is None else sendable(root.end_time)
     return ReadableSpan(
-        name=f"refused {clean_text(root.name)}" if verdict.verdict == "fail" else f"passed {clean_text(root.name)}",
+        name=f"{'passed' if verdict.passed else 'refused'} {clean_text(root.name)}",
         context=SpanContext(
             trace_id=context.trace_id,
             span_id=verdict_span_id(verdict.run_id, number),
@@ -107,8 +106,14 @@ def verdict_span(
         events=[SDKEvent(EVALUATION_EVENT, dict(evaluation(verdict)), max(start, end))],
         links=[SDKLink(context)],
         kind=SpanKind.INTERNAL,
-        status=Status(StatusCode.ERROR, clean_text(f"{first.code}: {first.detail}" if first else "")),
+        status=_status(verdict),
         start_time=start,
         end_time=max(start, end),
         instrumentation_scope=SCOPE,
     )
+
+
+def _status(verdict: Verdict) -> Status:
+    for first in verdict.failures:
+        return Status(StatusCode.ERROR, clean_text(f"{first.code}: {first.detail}"))
+    return Status(StatusCode.UNSET)

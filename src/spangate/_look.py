@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from spangate._adapter import record
 from spangate._buffer import Buffer, is_live
@@ -44,17 +43,14 @@ class Look:
         return Look([*self.spans, *(span for other in others for span in other.spans)], sources, self.activity)
 
 
-Stamps: TypeAlias = Mapping[int, Mapping[str, str | float]]
-
-
-def read(held: Iterable[Any], activity: int = 0, stamps: Stamps = MappingProxyType({})) -> Look:
-    """Read SDK spans, live or ended; stamps that the SDK evicted since are put back and are no loss."""
+def read(held: Iterable[Any], activity: int = 0, tree: Tree | None = None) -> Look:
+    """Read SDK spans, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since."""
     spans: list[Span] = []
     sources: dict[int, Any] = {}
     for source in held:
         span = record(source, is_open=is_live(source))
-        if span.dropped_attributes and span.span_id in stamps:
-            _put_back(span, stamps[span.span_id])
+        if span.dropped_attributes and tree is not None:
+            _put_back(span, tree)
         classify(span)
         spans.append(span)
         sources[id(span)] = source
@@ -69,9 +65,12 @@ def _with_root(tree: Tree, look: Look) -> Look:
     return Look([root, *look.spans], {**look.sources, id(root): source}, look.activity)
 
 
-def _put_back(span: Span, stamps: Mapping[str, str | float]) -> None:
+def _put_back(span: Span, tree: Tree) -> None:
+    """Give a span what it said of itself at its start, and its stamps: these the gate exports, so they are no loss."""
+    stamps = tree.stamps.get(span.span_id, {})
     evicted = {key: value for key, value in stamps.items() if key not in span.attributes}
-    span.attributes = {**span.attributes, **evicted}
+    said = [tree.said[span.span_id]] if span.span_id in tree.said else []
+    span.attributes = {**dict(said), **evicted, **span.attributes}
     span.dropped_attributes -= len(evicted)
 
 
@@ -87,7 +86,7 @@ class Looks:
         look = self._looks.get(tree)
         if look is None or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
-            look = self._looks[tree] = _with_root(tree, read(glimpse.spans, glimpse.activity, tree.stamps))
+            look = self._looks[tree] = _with_root(tree, read(glimpse.spans, glimpse.activity, tree))
         return look
 
     def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
@@ -105,7 +104,7 @@ class Looks:
         if glimpse is None:
             return None
         self._looks.pop(tree, None)
-        look = read(glimpse.spans, glimpse.activity, tree.stamps)
+        look = read(glimpse.spans, glimpse.activity, tree)
         now_known = remembered(tree, run_id, look.spans)
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
         return decided, look

@@ -12,9 +12,12 @@ from spangate._dialects._base import Request
 from spangate._fingerprint import fingerprint
 from spangate._tree import Tree
 
-_OPERATION = "gen_ai.operation.name"
-_KIND = "openinference.span.kind"
-_TRACELOOP = "traceloop.span.kind"
+_ROLE_KEYS = (
+    ("gen_ai.operation.name", "execute_tool"),
+    ("openinference.span.kind", "TOOL"),
+    ("traceloop.span.kind", "tool"),
+)
+"""Attributes that say what a span is, each with its word for a tool."""
 _PROMPTS = ("gen_ai.input.messages", "input.value")
 
 
@@ -28,7 +31,10 @@ def invocation_id(tree_id: str, span_id: int) -> str:
 
 
 def stamp_tool(span: Span, tree: Tree) -> bool:
-    """Write the invocation id on a span that starts as a tool; most spans start with nothing that tells their role.
+    """Write the invocation id on a span that starts as a tool, and note what a span says that it is.
+
+    Most spans start with nothing that tells their role. Those that do may lose it to later attributes, of which the SDK
+    keeps a number and no more.
 
     Returns:
         True if the span starts with a prompt on it, so that its fingerprint can be written too.
@@ -37,10 +43,14 @@ def stamp_tool(span: Span, tree: Tree) -> bool:
     if not attributes:
         return False
     known = attributes.copy()  # C code, where a look-up in the live attributes is Python
-    if known.get(_OPERATION) == "execute_tool" or known.get(_KIND) == "TOOL" or known.get(_TRACELOOP) == "tool":
-        if keys.INVOCATION_ID not in known:
-            _write(span, tree, {keys.INVOCATION_ID: invocation_id(tree.tree_id, span.context.span_id)})
-        return False
+    for key, tool in _ROLE_KEYS:
+        if key in known:
+            tree.said[span.context.span_id] = key, known[key]
+            if known[key] != tool:
+                break
+            if keys.INVOCATION_ID not in known:
+                _write(span, tree, {keys.INVOCATION_ID: invocation_id(tree.tree_id, span.context.span_id)})
+            return False
     return any(key in known for key in _PROMPTS)
 
 

@@ -33,8 +33,8 @@ class Tree:
     reached one. ``waits_for`` is the tree that this one may be a stray of, ``claims`` are the trees that wait for this
     one; ``adopted`` tells how the parents of spans are missing that joined without one. ``root`` is the worker's note
     of a root that left a piecewise tree before the rest, ``runs`` counts what was decided in it, ``gone`` makes up in
-    ``activity`` for what was taken out, and ``stamps`` holds what the gate wrote on live spans. Times are seconds on
-    the buffer's clock.
+    ``activity`` for what was taken out. ``stamps`` holds what the gate wrote on live spans, ``said`` what they said
+    they were when they started; the SDK may evict either. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -56,6 +56,7 @@ class Tree:
         "root_ended_at",
         "root_id",
         "runs",
+        "said",
         "seen",
         "seen_at",
         "spans",
@@ -103,6 +104,7 @@ class Tree:
         self.claims: list[Tree] = []
         self.adopted: dict[int, Standing] = {}
         self.root: Any = None
+        self.said: dict[int, tuple[str, Any]] = {}
         self.stamps: dict[int, Mapping[str, str | float]] = {}
         self.runs = 0
         self.gone = 0
