@@ -10,12 +10,12 @@ wake it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from itertools import takewhile
 from typing import Any
 
 from spangate._memory import Memory
-from spangate._tree import Decided, Glimpse, Ruling, Tree
+from spangate._tree import UNSEEN, Decided, Glimpse, Ruling, Tree
 
 FRESH_LIMIT = 4096
 """So many unmeasured spans wake the worker, whether or not a root has ended."""
@@ -48,7 +48,7 @@ class Buffer:
         self._reset(frozenset())
 
     def _reset(self, inherited: frozenset[tuple[int, int]]) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer or a signal handler may end a span while this thread holds it
         self._work = threading.Condition(self._lock)
         self._traces: dict[int, _Trace] = {}
         self._trees: dict[Tree, None] = {}
@@ -67,7 +67,11 @@ class Buffer:
 
         The lock is not taken: a thread that held it at the fork does not exist here.
         """
-        still_open = {(tree.trace_id, span_id) for tree in list(self._trees) for span_id in _open_ids(dict(tree.spans))}
+        trees = list(self._trees)
+        held = [
+            (tree.trace_id, span_id, span) for tree in trees for span_id, span in [*tree.spans.items(), *tree.twins]
+        ]
+        still_open = {(trace_id, span_id) for trace_id, span_id, span in held if is_live(span)}
         self._reset(self._inherited | still_open | self._memory.open_ids())
 
     def join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
@@ -117,6 +121,14 @@ class Buffer:
                     _add(trace, tree, orphan.root_id, span)
                     return tree
             return None
+
+    def admit(self, own: Tree, parent_id: int | None, span: Any) -> None:
+        """Hold an ended span whose start was never seen, with its parent or else as the root of ``own``."""
+        trace_id, span_id = own.trace_id, own.root_id
+        with self._lock:
+            if parent_id is None or self.join(trace_id, span_id, parent_id, UNSEEN) is None:
+                self.open(own, UNSEEN)
+            self.end(trace_id, span_id, span)
 
     def end(self, trace_id: int, span_id: int, span: Any) -> bool:
         """Put an ended span in the place of the live one. False if no tree holds it."""
@@ -179,6 +191,11 @@ class Buffer:
         """Return the decision that this span was a member of, if it is remembered and the span is still open."""
         with self._lock:
             return self._memory.open_under(trace_id, span_id)
+
+    def follow(self, trace_id: int, parent_id: int, span_id: int) -> bool:
+        """Let a started span follow its parent, which is open and whose run was decided. False if there is none."""
+        with self._lock:
+            return self._memory.follow(trace_id, parent_id, span_id)
 
     def late_end(self, trace_id: int, span_id: int, span: Any) -> bool:
         """Take a span that was still open when its run was decided; it will follow. False if none such is known."""
@@ -416,10 +433,6 @@ def _end_twin(tree: Tree, span_id: int, ended: Any) -> bool:
             tree.twins[number] = (span_id, ended)
             return True
     return False
-
-
-def _open_ids(spans: Mapping[int, Any]) -> frozenset[int]:
-    return frozenset(span_id for span_id, span in spans.items() if is_live(span))
 
 
 def is_live(span: Any) -> bool:

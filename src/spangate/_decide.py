@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from spangate._account import verdict_span_id
 from spangate._buffer import Buffer
@@ -66,7 +67,14 @@ class Decider:
         """Write down what was decided; spans that ended meanwhile follow."""
         waiting = self._buffer.rule(decided, ruling, bearer_id)
         if waiting:
-            self.follow(decided, read(waiting))
+            self.follow_late(decided, waiting)
+
+    def follow_late(self, decided: Decided, late: Sequence[Any]) -> None:
+        """Let spans of the SDK that ended after the decision share the fate of the run that they belonged to."""
+        if decided.ruling == "fail":
+            self._telemetry.withhold(len(late))
+        else:
+            self.follow(decided, read(late))
 
     def follow(self, decided: Decided, look: Look) -> None:
         """Let late spans share the fate of the run that they belonged to."""

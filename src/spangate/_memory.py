@@ -1,49 +1,63 @@
 """What outlives decided runs: a bounded memory that late spans are looked up in.
 
-Guarded by the buffer's lock. The oldest decision goes first when there are more than ``max_decisions``, apart for runs
-and for what passed without one, so that plain requests do not push agents out. Member ids are kept only for runs of up
-to ``MAX_IDS`` spans, the others are recognised by their time range.
+Guarded by the buffer's lock. The oldest decision goes first when there are more than ``max_decisions``, apart for what
+passed without a run, for runs of which spans are still open, and for other runs, so that plain requests push no agents
+out and short runs none that goes on. Member ids are kept only for runs of up to ``MAX_IDS`` spans, the others are
+recognised by their time range.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from spangate._tree import Decided
 
 MAX_IDS = 256
 MAX_DECISIONS = 4096
 """About 70 bytes an id: the memory stays below 75 MB for each kind in the worst case, near 6 MB for 20 spans a run."""
+MAX_OPEN = 1 << 18
+"""Spans of decided runs whose ends are waited for, about 200 bytes each."""
 
 
 class Memory:
-    """The decisions of this process, the newest last."""
+    """The decisions of this process, the newest last.
+
+    ``_still`` counts for every decision, by id, the spans that were open under it and have not ended since.
+    """
 
     def __init__(self, max_decisions: int = MAX_DECISIONS) -> None:
         self._max = max_decisions
-        self._runs: dict[Decided, Sequence[int]] = {}
-        self._plain: dict[Decided, Sequence[int]] = {}
+        self._runs: dict[Decided, None] = {}
+        self._unfinished: dict[Decided, None] = {}
+        self._plain: dict[Decided, None] = {}
         self._by_trace: dict[int, list[Decided]] = {}
-        self._open: dict[tuple[int, int], tuple[Decided, int]] = {}
+        self._still: dict[Decided, Counter[int]] = {}
+        self._open: dict[tuple[int, int], Decided] = {}
 
     def remember(self, decided: Decided, open_ids: Sequence[int]) -> None:
         """Keep a decision, with the ids of the spans that were still open: their ends will come late."""
-        kept = self._runs if decided.has_agent else self._plain
-        kept[decided] = open_ids
         self._by_trace.setdefault(decided.trace_id, []).append(decided)
-        for span_id, times in Counter(open_ids).items() if open_ids else ():
-            self._open[decided.trace_id, span_id] = decided, times
-        if len(kept) > self._max:
-            oldest = next(iter(kept))
-            self._forget(oldest, kept.pop(oldest))
+        self._still[decided] = Counter(open_ids)
+        for span_id in open_ids:
+            self._open[decided.trace_id, span_id] = decided
+        kind = self._plain if not decided.has_agent else self._unfinished if open_ids else self._runs
+        self._keep(decided, kind)
 
-    def _forget(self, decided: Decided, open_ids: Iterable[int]) -> None:
+    def _keep(self, decided: Decided, kind: dict[Decided, None]) -> None:
+        kind[decided] = None
+        if len(kind) > self._max or (len(kind) > 1 and len(self._open) > MAX_OPEN):
+            oldest = next(iter(kind))
+            del kind[oldest]
+            self._forget(oldest)
+
+    def _forget(self, decided: Decided) -> None:
         rows = self._by_trace[decided.trace_id]
         rows.remove(decided)
         if not rows:
             del self._by_trace[decided.trace_id]
-        for span_id in open_ids:
+        for span_id in self._still.pop(decided):
             if self.open_under(decided.trace_id, span_id) is decided:
                 del self._open[decided.trace_id, span_id]
 
@@ -56,17 +70,29 @@ class Memory:
 
     def open_under(self, trace_id: int, span_id: int) -> Decided | None:
         """Return the decision under which this span was still open, if it has not ended since."""
-        found = self._open.get((trace_id, span_id))
-        return None if found is None else found[0]
+        return self._open.get((trace_id, span_id))
+
+    def follow(self, trace_id: int, parent_id: int, span_id: int) -> bool:
+        """Keep a span that starts below one that is still open under a decided run. False if there is no such run."""
+        decided = self._open.get((trace_id, parent_id))
+        if decided is None or not decided.has_agent or len(self._open) >= MAX_OPEN:
+            return False
+        self._open[trace_id, span_id] = decided
+        self._still[decided][span_id] += 1
+        return True
 
     def take_open(self, trace_id: int, span_id: int) -> Decided | None:
         """Return the decision under which this span was still open, once for each such span."""
-        found = self._open.pop((trace_id, span_id), None)
-        if found is None:
+        decided = self._open.get((trace_id, span_id))
+        if decided is None:
             return None
-        decided, times = found
-        if times > 1:
-            self._open[trace_id, span_id] = decided, times - 1
+        still = self._still[decided]
+        still[span_id] -= 1
+        if not still[span_id]:
+            del still[span_id], self._open[trace_id, span_id]
+        if not still and decided in self._unfinished:
+            del self._unfinished[decided]
+            self._keep(decided, self._runs)
         return decided
 
     def open_ids(self) -> frozenset[tuple[int, int]]:
@@ -74,7 +100,7 @@ class Memory:
         return frozenset(self._open)
 
     def overlapping(self, order: int) -> Iterator[Decided]:
-        """Yield the decisions about runs, newest first, whose root was open at the moment ``order``."""
-        for decided in reversed(self._runs):
+        """Yield the decisions about runs whose root was open at the moment ``order``."""
+        for decided in chain(self._unfinished, self._runs):
             if decided.order < order < decided.end_order:
                 yield decided

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span
 from opentelemetry.trace import SpanKind, TraceFlags
 
 from spangate._buffer import Buffer
-from spangate._tree import UNSEEN, Decided, Standing, Tree
+from spangate._tree import Decided, Standing, Tree
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,21 +43,23 @@ class Placer:
         """Make other ids from now on: a forked child would repeat its parent's."""
         self._random.seed(os.urandom(16))
 
-    def place(self, span: Span, parent_context: Context | None) -> Tree:
-        """Put a started span into an open tree of its trace, if that is where it belongs, else into one of its own."""
+    def place(self, span: Span, parent_context: Context | None) -> Tree | None:
+        """Put a started span into an open tree of its trace, if that is where it belongs, else into one of its own.
+
+        None if it is held by none: it follows a run that was decided while the span's parent was open.
+        """
+        parent = span.parent
+        if parent is not None and self._buffer.follow(parent.trace_id, parent.span_id, span.context.span_id):
+            return None
         origin = _origin(self._buffer, span, parent_context)
         own = self._tree(span, origin.standing, origin.above)
         return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
 
     def admit(self, span: ReadableSpan) -> None:
         """Hold an ended span whose start was never seen: the processor was added while it was open."""
-        context, parent = span.context, span.parent
-        tree = None
-        if parent is not None and not parent.is_remote:
-            tree = self._buffer.join(context.trace_id, context.span_id, parent.span_id, UNSEEN)
-        if tree is None:
-            self._buffer.open(self._tree(span, "unseen", None), UNSEEN)
-        self._buffer.end(context.trace_id, context.span_id, span)
+        parent = span.parent
+        parent_id = None if parent is None or parent.is_remote else parent.span_id
+        self._buffer.admit(self._tree(span, "unseen", None), parent_id, span)
 
     def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
         tree_id = format(self._random.getrandbits(64), "016x")
@@ -81,8 +83,6 @@ def _origin(buffer: Buffer, span: Span, parent_context: Context | None) -> Origi
     if live is not None and live.resource is not span.resource:
         return Origin("foreign" if is_sampled else "unsampled", joins=True)
     decided = buffer.decided_open(trace_id, parent_id)
-    if decided is not None and decided.has_agent:
-        return Origin("following", decided)
     decided = decided or buffer.decided(trace_id, parent_id, None if live is None else live.start_time)
     if decided is not None:
         return Origin("late", decided, joins=decided.is_entry)

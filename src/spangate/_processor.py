@@ -112,7 +112,7 @@ class GateSpanProcessor(SpanProcessor):
             if tree is None:
                 self._ready(span)
                 tree = self._placer.place(span, parent_context)
-            if stamp_tool(span, tree):
+            if tree is not None and stamp_tool(span, tree):
                 _stamp_request(span, tree)
         except Exception:  # noqa: BLE001  an exception would keep the user's code from running
             self._fault("on_start")

@@ -17,7 +17,7 @@ from spangate._decide import Decider
 from spangate._flush import Flush
 from spangate._forest import Unit, has_agent
 from spangate._gather import notes_of
-from spangate._look import Look, Looks, read
+from spangate._look import Look, Looks
 from spangate._parts import Parts, Terms
 from spangate._patience import Patience
 from spangate._records import Trigger
@@ -54,7 +54,7 @@ class Settler:
             For each tree or part whose root has ended and that is held all the same: when its grace is over.
         """
         for decided, late in self._buffer.take_late():
-            self._decider.follow(decided, read(late))
+            self._decider.follow_late(decided, late)
         self._scales.weigh()
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)
@@ -80,7 +80,7 @@ class Settler:
             quiet_at = tree.quiet_at if tree.open == 0 else None
             trigger = self._patience.over(ended_at, quiet_at, now, flush)
             look = self._looks.at(tree)
-            if tree.standing == "following" or not has_agent(look.spans):
+            if not has_agent(look.spans):
                 if quiet_at is None or not self._is_stray(tree, look):
                     self._pass(tree, look, now)
             elif trigger is None:
@@ -106,7 +106,7 @@ class Settler:
             return
         if not self._parts.is_piecewise(tree):
             look = self._looks.at(tree)
-            if tree.standing == "following" or (tree.above is not None and not has_agent(look.spans)):
+            if tree.above is not None and not has_agent(look.spans):
                 self._pass(tree, look, now, at_once=True)
                 return
             if has_agent(look.spans):
