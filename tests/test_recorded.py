@@ -131,6 +131,33 @@ def test_our_verdict_spans_are_no_runs_and_no_roots(name: str) -> None:
     assert outside == [verdict]
 
 
+def verdict_of(run_id: str, *codes: str, **more: Any) -> Span:
+    told = {"spangate.verdict": "fail", "spangate.run_id": run_id, "spangate.findings": list(codes), **more}
+    return made("refused agent", told, scope="spangate")
+
+
+def test_pieces_of_a_run_that_left_in_part_do_not_pass_for_runs() -> None:
+    pieces = [made("tool", {**TOOL, "spangate.run_id": "r1"}, parent_id=99) for _ in range(2)]
+    runs, _ = recorded_runs([*pieces, verdict_of("r1", "export.partial", "forest.late_child")], starts_known=False)
+    assert [codes(run) for run in runs] == [["export.partial", "forest.foreign_parent"]] * 2
+    assert all(judge(run, []).verdict == "fail" for run in runs)
+
+
+def test_a_run_whose_verdict_was_turned_later_is_told_why() -> None:
+    (agent,) = stamped(["r1"])
+    later = verdict_of("r2", "forest.late_child", **{"spangate.supersedes": agent.hex_id})
+    (run,), _ = recorded_runs([agent, later], starts_known=False)
+    assert codes(run) == ["forest.late_child"]
+
+
+@pytest.mark.parametrize("odd", [None, 7, "export.partial", [7], {"export.partial": 1}, ["completeness.open_span"]])
+def test_what_else_earlier_verdicts_say_is_nothing_to_a_run(odd: Any) -> None:
+    (agent,) = stamped(["r1"])
+    verdict = made("refused agent", {"spangate.verdict": "fail", "spangate.findings": odd}, scope="spangate")
+    (run,), _ = recorded_runs([agent, verdict], starts_known=False)
+    assert run.notes == []
+
+
 @pytest.mark.parametrize("name", recordings.names())
 def test_every_recorded_span_is_in_one_run_or_outside(name: str) -> None:
     spans = recordings.spans(name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from spangate import _keys as keys
 from spangate._canonical import text_hash
 from spangate._dialects import classify
 from spangate._forest import Part, find_runs, local_trees
 from spangate._notes import foreign_parent, parent_unsampled, unsampled_run
-from spangate._records import Span
+from spangate._records import Finding, Span
 from spangate._run import Run
 
 _ID_DIGITS = 16
@@ -31,13 +32,19 @@ def recorded_runs(spans: Sequence[Span], starts_known: bool) -> tuple[list[Run],
     for span in spans:
         classify(span)
     rest = [span for span in spans if not _is_verdict(span)] if judged else spans
+    earlier = _earlier(judged)
     runs: list[Run] = []
     outside = judged
     for root, members in local_trees(rest):
         parts, beside = find_runs(root, members)
         orphans = list(_orphans(members))
-        runs += [_run(root, part, orphans, starts_known=starts_known) for part in parts]
-        outside = [*outside, *beside]
+        for part in parts:
+            run_id = _run_id(part)
+            codes = earlier.get((keys.RUN_ID, run_id), []) + earlier.get((keys.SUPERSEDES, part.bearer.hex_id), [])
+            notes = [Finding(code, part.bearer, "said an earlier verdict on this run") for code in codes]
+            notes += _standing(root, part, orphans)
+            runs.append(Run(run_id, part.root, part.spans, "offline", notes, starts_known))
+        outside += beside
     return runs, outside
 
 
@@ -52,12 +59,33 @@ def _orphans(spans: Sequence[Span]) -> Iterator[Span]:
     return (span for span in below if (span.trace_id, span.parent_id) not in here)
 
 
-def _run(top: Span, part: Part, orphans: Sequence[Span], *, starts_known: bool) -> Run:
+def _standing(top: Span, part: Part, orphans: Sequence[Span]) -> Iterator[Finding]:
+    """Yield what is to be said of parents that are not recorded."""
     members = {id(span) for span in part.spans} if orphans else ()
-    notes = [parent_unsampled(span) for span in orphans if id(span) in members]
+    for span in orphans:
+        if id(span) in members:
+            yield parent_unsampled(span)
     if part.root is top and top.parent_id is not None and not top.parent_remote and top.parent_sampled:
-        notes.append(foreign_parent(top))
-    return Run(_run_id(part), part.root, part.spans, "offline", [*notes, *unsampled_run(part.root)], starts_known)
+        yield foreign_parent(top)
+    yield from unsampled_run(part.root)
+
+
+def _earlier(judged: Sequence[Span]) -> dict[tuple[str, Any], list[str]]:
+    """Return the codes by which earlier verdicts say that a recorded run is not whole, by its run id or its root's id.
+
+    It left in part, or something came late. A refused run is not recorded, so its verdict is about none of these; that
+    of a dry run is given anew.
+    """
+    found: dict[tuple[str, Any], list[str]] = {}
+    for verdict in judged:
+        codes = verdict.attributes.get(keys.FINDINGS)
+        known = [code for code in codes if isinstance(code, str)] if isinstance(codes, list | tuple) else []
+        run_id, superseded = (verdict.attributes.get(key) for key in (keys.RUN_ID, keys.SUPERSEDES))
+        if isinstance(run_id, str) and "export.partial" in known:
+            found.setdefault((keys.RUN_ID, run_id), []).append("export.partial")
+        if isinstance(superseded, str):
+            found.setdefault((keys.SUPERSEDES, superseded), []).extend(known)
+    return found
 
 
 def _run_id(part: Part) -> str:
