@@ -398,6 +398,13 @@ class Buffer:
         if trace.main is None and not trace.others:
             del self._traces[tree.trace_id]
 
+    def clear(self) -> int:
+        """Drop every tree. Returns how many ended spans that were."""
+        with self._lock:
+            ended = sum(len(tree.spans) + len(tree.twins) - tree.open for tree in self._trees)
+            self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
+            return ended
+
     def count_spans(self) -> int:
         """Count the spans that are held."""
         with self._lock:

@@ -83,6 +83,11 @@ class Decider:
         else:
             self.let_pass(look.spans, look, decided.run_id if decided.ruling == "pass" else None)
 
+    def lose(self, spans: int, reason: str) -> None:
+        """Count spans that can neither be judged nor pass."""
+        if spans:
+            self._telemetry.lose(spans, reason)
+
     def let_pass(self, spans: Sequence[Span], look: Look, run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
         parcel = passing_parcel(spans, look.sources, self._telemetry, run_id)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-import weakref
 from collections.abc import Callable, Iterable
 
 from opentelemetry.context import Context
@@ -20,6 +18,7 @@ from spangate._dialects import classify, dialect_of
 from spangate._exporter import otlp_exporter
 from spangate._flush import Flush
 from spangate._forest import Unit
+from spangate._forks import after_fork
 from spangate._outlook import Outlook
 from spangate._patience import Patience
 from spangate._place import Placer
@@ -98,7 +97,7 @@ class GateSpanProcessor(SpanProcessor):
         self._worker = Worker(self._buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
         self._closed = False
         self._faults: set[str] = set()
-        _watch_forks(self)
+        after_fork(self._after_fork)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Hold the span with its tree, and stamp it."""
@@ -132,12 +131,7 @@ class GateSpanProcessor(SpanProcessor):
             if self._closed:
                 return
             self._closed = True
-            self._sender.hurry()
-            flush = Flush(time.monotonic() + SHUTDOWN_S, closing=True)
-            if not self._worker.flush(flush):
-                logger.warning("not everything that was held at the shutdown has reached the exporter")
-            self._worker.stop()
-            self._exporter.shutdown()
+            self._worker.outside(self._shut_down)
         except Exception:  # noqa: BLE001  the program is ending; it must end
             self._fault("shutdown")
 
@@ -146,6 +140,7 @@ class GateSpanProcessor(SpanProcessor):
 
         Returns:
             True if everything judged was accepted by the exporter in time, and no run had to stay held for its grace.
+            False at once where the gate itself is the caller: an exporter, or ``on_verdict``.
         """
         try:
             if self._closed or not self._worker.has_started:
@@ -159,6 +154,15 @@ class GateSpanProcessor(SpanProcessor):
     def losses(self) -> dict[str, int]:
         """Spans that reached neither the exporter nor a verdict, by reason."""
         return dict(self._telemetry.lost)
+
+    def _shut_down(self) -> None:
+        self._sender.hurry()
+        deadline = time.monotonic() + SHUTDOWN_S
+        if self._worker.has_started and not self._worker.flush(Flush(deadline, closing=True)):
+            logger.warning("not everything that was held at the shutdown has reached the exporter")
+            self._sender.abandon()
+        self._worker.close(deadline)
+        self._decider.lose(self._buffer.clear(), "shutdown")
 
     def _end_unheld(self, span: ReadableSpan) -> None:
         """Deal with the end of a span that no tree holds: late, inherited from a parent process, or never seen."""
@@ -182,12 +186,13 @@ class GateSpanProcessor(SpanProcessor):
 
     def _ready(self, span: ReadableSpan) -> None:
         """Start the threads with the first tree, and look once at each set of processors for ways round the gate."""
-        if not self._worker.has_started:
+        if self._worker.wants_start:
             self._worker.start()
         self._outlook.look(span)
 
     def _fault(self, where: str) -> None:
-        self._telemetry.lose(1, "hook_error")
+        if where in ("on_start", "on_end"):
+            self._telemetry.lose(1, "hook_error")
         if where not in self._faults:  # a fault that every span meets must not fill the log
             self._faults.add(where)
             logger.exception("%s failed; the program goes on, one span may be missing", where)
@@ -205,17 +210,3 @@ def _stamp_request(span: Span, tree: Tree) -> None:
     classify(known)
     if known.role == "generation":
         stamp_request(span, tree, dialect_of(known).request(known))
-
-
-def _watch_forks(processor: GateSpanProcessor) -> None:
-    """Have a forked child start empty; what was held belongs to the parent."""
-    if not hasattr(os, "register_at_fork"):  # Windows has no fork
-        return
-    reset = weakref.WeakMethod(processor._after_fork)  # noqa: SLF001  the hook outlives the processor, so not as a method
-
-    def after_in_child() -> None:
-        method = reset()
-        if method is not None:
-            method()
-
-    os.register_at_fork(after_in_child=after_in_child)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -81,6 +83,7 @@ class Sender:
         self._queue: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._in_hand: dict[Parcel, int] = {}
         self._hurry = threading.Event()
+        self._patient_until = math.inf
         self._abandoned = False
         self._taken_in = self._dealt_with = 0  # bytes; each of these four is written by one thread alone
         self._turned_away = self._undelivered = 0  # parcels
@@ -129,13 +132,24 @@ class Sender:
                 item.finish()
         self.stop()
 
+    def close(self) -> None:
+        """Shut the exporter down."""
+        try:
+            self._exporter.shutdown()
+        except Exception:  # an exporter may be anybody's, and the program is ending
+            _logger.exception("the exporter's shutdown failed")
+
     def run(self) -> None:
         """Send parcels until :meth:`stop`. The body of the sender's thread."""
         while self._step(self._queue.get()):
             pass
 
-    def drain(self) -> None:
-        """Send what is lined up, in the calling thread: for when threads can no longer start."""
+    def drain(self, patience_s: float = math.inf) -> None:
+        """Send what is lined up, in the calling thread: for when threads can no longer start.
+
+        After ``patience_s`` seconds there are no more pauses between tries.
+        """
+        self._patient_until = time.monotonic() + patience_s
         for item in self._waiting():
             self._step(item)
 
@@ -199,12 +213,16 @@ class Sender:
         """Export some spans, patiently. Returns None if they were accepted."""
         refusal = None
         for number in range(TRIES if spans else 0):
-            if number and self._hurry.wait(BACKOFF_S * 2 ** (number - 1)):
+            if number and not self._pause(BACKOFF_S * 2 ** (number - 1)):
                 break
             refusal = Refusal("shutdown") if self._abandoned else self._try(spans)
             if refusal is None or refusal.is_choked:
                 break
         return refusal
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait, if there is time for that. False if there is to be no further try."""
+        return seconds <= self._patient_until - time.monotonic() and not self._hurry.wait(seconds)
 
     def _try(self, spans: Sequence[Any]) -> Refusal | None:
         token = attach(set_value(_SUPPRESS, True))  # noqa: FBT003  a context value, not a flag of ours

@@ -69,6 +69,10 @@ class Settler:
         self._parts.keep(self._buffer.held())
         return waiting
 
+    def give_up(self) -> None:
+        """Drop everything that is held, and count it: something in it keeps the rest from being settled."""
+        self._decider.lose(self._buffer.clear(), "defect")
+
     def _look_at_whole(self, trees: Iterable[Tree], now: float, flush: Flush | None) -> tuple[list[float], list[_Ripe]]:
         """Let pass what is no run, hold what may be a stray. Returns until when to wait for others, and those over."""
         waiting: list[float] = []
