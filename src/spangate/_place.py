@@ -48,7 +48,7 @@ class Placer:
 
         None if it is held by none: it follows a run that was decided while the span's parent was open.
         """
-        parent = span.parent
+        parent = None if span.parent is None or span.parent.is_remote else span.parent
         if parent is not None and self._buffer.follow(parent.trace_id, parent.span_id, span.context.span_id):
             return None
         origin = _origin(self._buffer, span, parent_context)

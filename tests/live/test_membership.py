@@ -441,6 +441,18 @@ def test_what_starts_below_a_span_of_a_refused_run_that_is_still_open_shares_its
     assert len(gated.verdicts) == 1
 
 
+def test_a_call_that_is_answered_in_this_process_meanwhile_is_a_run_of_its_own_all_the_same() -> None:
+    gated = Gated()
+    with gated.open("agent") as agent:
+        call = gated.start("transport", "call", under=agent)
+    gated.until(lambda: gated.told)
+    context = call.get_span_context()
+    gated.ended("tool", "answer", under=remote(context.trace_id, context.span_id))
+    gated.until(lambda: "answer" in gated.told)
+    assert gated.told == {"agent": "fail completeness.open_span", "answer": "pass"}
+    call.end()
+
+
 # Rule 6: strays
 
 
