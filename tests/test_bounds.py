@@ -104,15 +104,23 @@ def test_what_changes_is_not_idle() -> None:
 
 
 def test_the_heaviest_go_until_the_rest_fits() -> None:
-    held = Held(max_held_bytes=10_000 + 4 * SPAN_OVERHEAD)
+    held = Held(max_held_bytes=10_000 + 8 * SPAN_OVERHEAD)
     for number, content in enumerate((1_000, 6_000, 4_000, 2_000), 1):
         held.tree(number, content)
     held.overdue(0.0)
     assert held.overdue(1.0) == {"2": "memory"}
 
 
+def test_open_spans_weigh_what_their_objects_take() -> None:
+    held = Held(max_held_bytes=10 * SPAN_OVERHEAD)
+    for number in range(1, 12):
+        held.tree(number, spans=0)
+    held.overdue(0.0)
+    assert held.overdue(1.0) == {"1": "memory"}
+
+
 def test_idle_ones_go_before_heavy_ones() -> None:
-    held = Held(max_held_bytes=3 * SPAN_OVERHEAD + 9_000)
+    held = Held(max_held_bytes=5 * SPAN_OVERHEAD + 9_000)
     busy, _ = held.tree(1, 6_000), held.tree(2, 3_000)
     held.overdue(0.0)
     held.add(busy, 7, 1_000)

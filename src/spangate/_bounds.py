@@ -70,7 +70,7 @@ class Scales:
             elif bounds.idle_timeout_s is not None and idle_s >= bounds.idle_timeout_s:
                 yield tree, "idle"
         left = {tree: idle_s for tree, idle_s in held.items() if self._buffer.is_held(tree)}
-        excess = sum(tree.weight for tree in left) - bounds.max_held_bytes
+        excess = sum(map(_mass, left)) - bounds.max_held_bytes
         if excess > 0:
             yield from self._heaviest(left, excess)
 
@@ -83,8 +83,13 @@ class Scales:
 
     def _heaviest(self, held: Mapping[Tree, float], excess: int) -> Iterator[tuple[Tree, Trigger]]:
         """Yield idle trees before busy ones, and heavy ones before light ones, until the excess is gone."""
-        for tree in sorted(held, key=lambda tree: (held[tree] == 0.0, -tree.weight)):
+        for tree in sorted(held, key=lambda tree: (held[tree] == 0.0, -_mass(tree))):
             if excess <= 0:
                 return
-            excess -= tree.weight
+            excess -= _mass(tree)
             yield tree, "memory"
+
+
+def _mass(tree: Tree) -> int:
+    """Return what a tree takes up: its ended spans as they were measured, and open ones, which nobody has measured."""
+    return tree.weight + SPAN_OVERHEAD * tree.open
