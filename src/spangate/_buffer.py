@@ -197,17 +197,17 @@ class Buffer:
         with self._lock:
             return self._memory.follow(trace_id, parent_id, span_id)
 
-    def late_end(self, trace_id: int, span_id: int, span: Any) -> bool:
-        """Take a span that was still open when its run was decided; it will follow. False if none such is known."""
+    def late_end(self, trace_id: int, span_id: int, span: Any) -> Decided | None:
+        """Take a span that was still open at a decision; it will follow, unless that only let it go at a bound."""
         with self._lock:
             decided = self._memory.take_open(trace_id, span_id)
-            if decided is None:
-                return False
+            if decided is None or decided.is_cut:
+                return decided
             decided.waiting.append(span)
             if decided.ruling != "pending":
                 self._late[decided] = None
                 self._arm()
-            return True
+            return decided
 
     def take_late(self) -> list[tuple[Decided, list[Any]]]:
         """Take the spans that ended after their run was decided, with the decision that they follow."""

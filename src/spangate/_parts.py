@@ -107,8 +107,10 @@ class Parts:
         root = look.spans[0]
         if tree.root is not None:
             outside = [span for span in outside if span is not root]
-        if forced == "shutdown":
-            self._let_pass(tree, look, outside)
+        held_open = bool(tree.cut) or all(span.end_ns is None for span in outside)
+        is_cut = forced == "memory" and held_open  # nothing that has ended takes up the room
+        if forced == "shutdown" or is_cut:
+            self._let_pass(tree, look, outside, is_cut=is_cut)
             return
         at_once = forced is not None or tree.passing or root.end_ns is not None
         self._let_pass(tree, look, _finished(look.spans, outside, kept, at_once=at_once))
@@ -166,13 +168,14 @@ class Parts:
                 return False
         return True
 
-    def _let_pass(self, tree: Tree, look: Look, passing: Sequence[Span]) -> None:
+    def _let_pass(self, tree: Tree, look: Look, passing: Sequence[Span], *, is_cut: bool = False) -> None:
         if not passing:
             return
         root = look.spans[0]
         if passing[0] is root:
             tree.root = root, look.source(root)
         decided = remembered(tree, tree.tree_id, passing, is_entry=root.role == "entry")
+        decided.is_cut = is_cut
         self._buffer.take(tree, _members(passing, look), decided)
         self._decider.rule(decided, "none")
         self._decider.let_pass(passing, look)

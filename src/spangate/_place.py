@@ -55,19 +55,21 @@ class Placer:
         own = self._tree(span, origin.standing, origin.above)
         return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
 
-    def admit(self, span: ReadableSpan) -> None:
-        """Hold an ended span whose start was never seen: the processor was added while it was open."""
+    def admit(self, span: ReadableSpan, above: Decided | None = None) -> None:
+        """Hold an ended span that is not here: it was open when the processor was added, or was let go at a bound."""
         parent = span.parent
         parent_id = None if parent is None or parent.is_remote else parent.span_id
-        self._buffer.admit(self._tree(span, "unseen", None), parent_id, span)
+        self._buffer.admit(self._tree(span, "unseen" if above is None else "cut", above), parent_id, span)
 
     def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
-        tree_id = format(self._random.getrandbits(64), "016x")
+        tree = Tree(span.context.trace_id, span.context.span_id, format(self._random.getrandbits(64), "016x"))
         follows = above is not None and above.has_agent
-        piecewise = span.kind in self._piecewise_kinds and not follows
-        return Tree(
-            span.context.trace_id, span.context.span_id, tree_id, standing=standing, above=above, piecewise=piecewise
-        )
+        tree.standing, tree.piecewise = standing, span.kind in self._piecewise_kinds and not follows
+        if standing == "cut":
+            tree.overflowed = above is None or not above.is_entry
+        else:
+            tree.above = above
+        return tree
 
 
 def _origin(buffer: Buffer, span: Span, parent_context: Context | None) -> Origin:
@@ -83,6 +85,8 @@ def _origin(buffer: Buffer, span: Span, parent_context: Context | None) -> Origi
     if live is not None and live.resource is not span.resource:
         return Origin("foreign" if is_sampled else "unsampled", joins=True)
     decided = buffer.decided_open(trace_id, parent_id)
+    if decided is not None and decided.is_cut:
+        return Origin("cut", decided)
     decided = decided or buffer.decided(trace_id, parent_id, None if live is None else live.start_time)
     if decided is not None:
         return Origin("late", decided, joins=decided.is_entry)

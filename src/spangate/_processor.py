@@ -171,11 +171,13 @@ class GateSpanProcessor(SpanProcessor):
             return
         if self._closed:
             self._end_after_shutdown(span)
-        elif not self._buffer.late_end(trace_id, span_id, span):
-            if self._buffer.decided(trace_id, span_id, None) is not None:
-                return  # it had ended before: the gate is there twice
+            return
+        late = self._buffer.late_end(trace_id, span_id, span)
+        if late is None and self._buffer.decided(trace_id, span_id, None) is not None:
+            return  # it had ended before: the gate is there twice
+        if late is None or late.is_cut:
             self._ready(span)
-            self._placer.admit(span)
+            self._placer.admit(span, late)
 
     def _end_after_shutdown(self, span: ReadableSpan) -> None:
         decided = self._buffer.decided_open(span.context.trace_id, span.context.span_id)

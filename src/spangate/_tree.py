@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "following", "unseen"]
+Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "cut", "unseen"]
 """How a local root stands to its parent: it has none; the parent is in another process; a sampler dropped it; another
-provider owns it; it had ended and was decided; it is still open and its run was decided, which this follows; or the
-local root's own start was never seen."""
+provider owns it; it had ended and was decided; it was open when its tree was let go at a bound; or the local root's own
+start was never seen."""
 
 Ruling: TypeAlias = Literal["pending", "pass", "fail", "none"]
 """What was decided: ``none`` is a tree without a run, which passed with no verdict."""
@@ -128,8 +128,8 @@ class Decided:
     ``verdict_span_id`` is the span that carries the verdict: the verdict span of a refused run, the root of a released
     one; ``supersedes`` is such a span of an earlier decision that this one overturns. ``waiting`` are spans that ended
     late, while the decision was still pending. ``is_entry`` says that the decided spans stood below a request or
-    message handler, outside any run. ``end_order`` is the moment of the root's end, or of the decision if that came
-    first.
+    message handler, outside any run, ``is_cut`` that the open ones of them were let go at a bound: what becomes of them
+    is to be judged. ``end_order`` is the moment of the root's end, or of the decision if that came first.
     """
 
     run_id: str
@@ -141,6 +141,7 @@ class Decided:
     has_agent: bool
     end_order: int = 0
     is_entry: bool = False
+    is_cut: bool = False
     supersedes: int | None = None
     ruling: Ruling = "pending"
     verdict_span_id: int | None = None
