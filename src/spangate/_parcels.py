@@ -13,7 +13,7 @@ from spangate._adapter import verdict_span
 from spangate._dialects import dialect_of
 from spangate._digests import cluster
 from spangate._fingerprint import fingerprint
-from spangate._leaving import release
+from spangate._leaving import Leaving
 from spangate._payload import span_bytes
 from spangate._records import Finding, Span, Verdict
 from spangate._release import Parcel
@@ -28,11 +28,16 @@ VERDICT_BYTES = 4096
 def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
     """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last."""
     ready = [span for span in run.spans if span.end_ns is not None and span.sampled and span is not bearer]
-    spans = [release(sources[id(span)], _stamps(span, run.run_id)) for span in ready]
     sizes = [span_bytes(span) for span in ready]
     if bearer.end_ns is not None and bearer.sampled:
-        spans.append(release(sources[id(bearer)], {**_stamps(bearer, run.run_id), **verdict_attributes(verdict)}))
+        ready.append(bearer)
         sizes.append(span_bytes(bearer) + VERDICT_BYTES)
+
+    def stamps(span: Span) -> dict[str, Any]:
+        known = _stamps(span, run.run_id)
+        return {**known, **verdict_attributes(verdict)} if span is bearer else known
+
+    spans = Leaving(ready, sources, stamps)
 
     def refused(sent: int, why: str) -> Parcel | None:
         telemetry.release(sent)
@@ -45,15 +50,14 @@ def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verd
 
 def _stamps(span: Span, run_id: str) -> dict[str, Any]:
     """Return what belongs on a released span and may not be on it: written too late to stay, evicted, or never."""
-    stamps: dict[str, Any] = {keys.RUN_ID: run_id}
     if span.role in ("tool", "process"):
-        stamps[keys.INVOCATION_ID] = invocation_id(run_id.partition(".")[0], span.span_id)
-    elif span.role == "generation":
-        if keys.FINGERPRINT_SOURCE in span.attributes:
-            stamps.update((key, span.attributes[key]) for key in keys.FINGERPRINT if key in span.attributes)
-        else:
-            stamps.update(fingerprint(dialect_of(span).request(span), source="attributes"))
-    return stamps
+        return {keys.RUN_ID: run_id, keys.INVOCATION_ID: invocation_id(run_id.partition(".")[0], span.span_id)}
+    if span.role != "generation":
+        return {keys.RUN_ID: run_id}
+    if keys.FINGERPRINT_SOURCE in span.attributes:
+        known = {key: span.attributes[key] for key in keys.FINGERPRINT if key in span.attributes}
+        return {keys.RUN_ID: run_id, **known}
+    return {keys.RUN_ID: run_id, **fingerprint(dialect_of(span).request(span), source="attributes")}
 
 
 def _partial(verdict: Verdict, why: str) -> Verdict:
@@ -90,5 +94,5 @@ def passing_parcel(
         telemetry.release(sent)
         telemetry.lose(len(ready) - sent, why)
 
-    leaving = [release(sources[id(span)], {} if run_id is None else _stamps(span, run_id)) for span in ready]
+    leaving = Leaving(ready, sources, lambda span: {} if run_id is None else _stamps(span, run_id))
     return Parcel(leaving, [span_bytes(span) for span in ready], lambda: telemetry.release(len(ready)), refused)
