@@ -14,44 +14,52 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 
 from spangate._account import EVALUATION_EVENT, evaluation, verdict_span_attributes, verdict_span_id
 from spangate._odd import clean_text, code_of, kind_of, nanoseconds, sendable, text
+from spangate._payload import mapping_bytes, text_bytes
 from spangate._records import Event, Link, Span, SpanStatus, Verdict
 from spangate._version import __version__
 
 SCOPE = InstrumentationScope("spangate", __version__)
-_STATUS: Mapping[StatusCode, SpanStatus] = {
-    StatusCode.UNSET: "UNSET",
-    StatusCode.OK: "OK",
-    StatusCode.ERROR: "ERROR",
-}
+_STATUS: Mapping[StatusCode, SpanStatus] = {StatusCode.OK: "OK", StatusCode.ERROR: "ERROR"}
+_SAMPLED = TraceFlags.SAMPLED
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def record(span: ReadableSpan, *, is_open: bool) -> Span:
     """Read an SDK span. The attributes are copied: an open span is still being written."""
-    context, parent, scope, status = span.context, span.parent, span.instrumentation_scope, span.status
+    trace_id, span_id, _, flags = span.context[:4]
+    parent, scope, kind, status = span.parent, span.instrumentation_scope, span.kind, span.status
+    code = code_of(status.status_code)
     return Span(
-        context.trace_id,
-        context.span_id,
+        trace_id,
+        span_id,
         None if parent is None else parent.span_id,
         text(span.name),
         nanoseconds(span.start_time) or 0,
         None if is_open else nanoseconds(span.end_time),
-        kind_of(span.kind).name,
+        "INTERNAL" if kind is SpanKind.INTERNAL else kind_of(kind).name,
         "" if scope is None else text(scope.name or ""),
-        _STATUS[code_of(status.status_code)],
+        "UNSET" if code is StatusCode.UNSET else _STATUS[code],  # the hash of an enum is slow
         text(status.description or ""),
         _attributes(span),
         _events(span),
         _links(span),
         span.resource.attributes,
         parent is not None and parent.is_remote,
-        parent is None or bool(parent.trace_flags & TraceFlags.SAMPLED),
-        bool(context.trace_flags & TraceFlags.SAMPLED),
+        parent is None or bool(parent.trace_flags & _SAMPLED),
+        bool(flags & _SAMPLED),
         span.dropped_attributes,
         span.dropped_events,
         span.dropped_links,
         "" if scope is None else text(scope.version or ""),
     )
+
+
+def held_bytes(span: ReadableSpan) -> int:
+    """Return what the attributes and events of an ended span weigh, without a record of it."""
+    total = mapping_bytes(_attributes(span))
+    for event in span.events:
+        total += text_bytes(text(event.name)) + mapping_bytes(event.attributes or _NOTHING)
+    return total
 
 
 def _attributes(span: ReadableSpan) -> Mapping[str, Any]:

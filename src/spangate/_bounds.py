@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from spangate._adapter import record
+from spangate._adapter import held_bytes
 from spangate._buffer import Buffer
-from spangate._payload import span_bytes
 from spangate._records import Trigger
 from spangate._tree import SPAN_OVERHEAD, Tree
+
+Ended: TypeAlias = tuple[Tree, Any]
+"""A span that has ended, with its tree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +45,15 @@ class Bounds:
 
 
 class Scales:
-    """Weighs what the buffer holds. Used by the worker alone."""
+    """Weighs what the buffer holds. Used by the worker alone.
+
+    Spans of a tree that is over are left unweighed twice, since it will be decided by then: most spans never are.
+    """
 
     def __init__(self, buffer: Buffer, bounds: Bounds) -> None:
         self._buffer = buffer
         self._bounds = bounds
+        self._left: tuple[list[Ended], list[Ended]] = [], []
 
     @property
     def max_age_s(self) -> float:
@@ -55,8 +62,22 @@ class Scales:
 
     def weigh(self) -> None:
         """Measure the spans that ended since the last call."""
-        for tree, span in self._buffer.take_fresh():
-            tree.weight += SPAN_OVERHEAD + span_bytes(record(span, is_open=False))
+        fresh, (once, twice) = self._buffer.take_fresh(), self._left
+        held = set(self._buffer.held()) if fresh or once or twice else set()
+        self._left = self._weigh(fresh, held, patient=True), self._weigh(once, held, patient=True)
+        self._weigh(twice, held, patient=False)
+
+    def _weigh(self, ended: Iterable[Ended], held: Container[Tree], *, patient: bool) -> list[Ended]:
+        """Measure spans that are still held. Returns those that it was too early to measure, if one may be patient."""
+        left: list[Ended] = []
+        for tree, span in ended:
+            if tree not in held:
+                continue
+            if patient and _is_over(tree):
+                left.append((tree, span))
+            else:
+                tree.weight += SPAN_OVERHEAD + held_bytes(span)
+        return left
 
     def overdue(self, now: float) -> Iterator[tuple[Tree, Trigger]]:
         """Yield the trees that must go now, with the reason."""
@@ -93,3 +114,8 @@ class Scales:
 def _mass(tree: Tree) -> int:
     """Return what a tree takes up: its ended spans as they were measured, and open ones, which nobody has measured."""
     return tree.weight + SPAN_OVERHEAD * tree.open
+
+
+def _is_over(tree: Tree) -> bool:
+    """Say whether a tree is about to be decided: its root has ended, nothing is open, and it waits for no other."""
+    return tree.root_ended_at is not None and tree.open == 0 and tree.waits_for is None

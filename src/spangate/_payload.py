@@ -53,10 +53,11 @@ def mapping_bytes(attributes: Mapping[str, Any]) -> int:
 
 def span_bytes(span: Span) -> int:
     """Return what the attributes and events of ``span`` weigh: nearly what it will cost an exporter."""
-    total = mapping_bytes(span.attributes)
-    for event in span.events:
-        total += text_bytes(event.name) + mapping_bytes(event.attributes)
-    return total
+    if span.weight is None:
+        span.weight = mapping_bytes(span.attributes)
+        for event in span.events:
+            span.weight += text_bytes(event.name) + mapping_bytes(event.attributes)
+    return span.weight
 
 
 def recorded_bytes(value: Any) -> int | None:

@@ -73,6 +73,7 @@ class Span:
     Times are nanoseconds since the epoch; ``end_ns`` is None while the span is open. ``role`` is what the span's
     dialect makes of it. ``parent_remote`` says that the parent lives in another process, ``parent_sampled`` that the
     parent's context had the sampled flag; both mean nothing where ``parent_id`` is None.
+    ``weight`` is in bytes, None until somebody has measured it (:func:`spangate._payload.span_bytes`).
     """
 
     trace_id: int
@@ -97,6 +98,7 @@ class Span:
     dropped_links: int = 0
     scope_version: str = ""
     role: Role = "other"
+    weight: int | None = None
 
     @property
     def is_open(self) -> bool:
