@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 HASH_DIGITS = 16
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def canonical_json(value: Any) -> str:
@@ -16,7 +17,7 @@ def canonical_json(value: Any) -> str:
         ValueError: NaN or infinity, which JSON does not have, or a value that refers to itself.
         TypeError: a value that is not JSON (bytes, a set, an object), or keys that cannot be sorted.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _encode(value)
 
 
 def text_hash(text: str, digits: int = HASH_DIGITS) -> str:

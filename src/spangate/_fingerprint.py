@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from spangate import _keys as keys
-from spangate._canonical import canonical_hash
+from spangate._canonical import canonical_json, text_hash
 from spangate._dialects._base import Request
 from spangate._prompt import prompt_of
 from spangate._records import ABSENT
@@ -40,12 +40,16 @@ def fingerprint(request: Request, *, source: Source, model_from_config: str | No
         ``gen_ai.request.temperature`` as a float (the tuple hashes its text), everything else as text.
     """
     stamps: dict[str, str | float] = {keys.FINGERPRINT_SOURCE: source}
-    tools = None if request.tools is ABSENT else request.tools
-    _put(stamps, keys.TOOL_SCHEMA_HASH, None if tools is None else _hash(tools))
+    tools = "null" if request.tools is ABSENT else _canonical(request.tools)
+    if tools is not None and tools != "null":
+        stamps[keys.TOOL_SCHEMA_HASH] = text_hash(tools)
     prompt = prompt_of(request)
     if prompt is not None:
-        _put(stamps, keys.PROMPT_TEXT_HASH, _hash(prompt))
-        _put(stamps, keys.PROMPT_HASH, _hash({**prompt, "tools": tools}))
+        system, user = _canonical(prompt["system"]), _canonical(prompt["user"])
+        if system is not None and user is not None:
+            stamps[keys.PROMPT_TEXT_HASH] = text_hash(f'{{"system":{system},"user":{user}}}')
+            if tools is not None:
+                stamps[keys.PROMPT_HASH] = text_hash(f'{{"system":{system},"tools":{tools},"user":{user}}}')
     model = _model(request.model)
     if model is None and model_from_config:
         model = model_from_config
@@ -54,7 +58,8 @@ def fingerprint(request: Request, *, source: Source, model_from_config: str | No
     stamps[keys.FINGERPRINT_MISSING_MODEL] = "true" if model is None else "false"
     _put(stamps, keys.REQUEST_TEMPERATURE, _temperature(request.temperature))
     params = {name: value for name, value in request.params.items() if value is not ABSENT}
-    _put(stamps, keys.FINGERPRINT_PARAMS_HASH, _hash(params) if params else None)
+    if params:
+        _put(stamps, keys.FINGERPRINT_PARAMS_HASH, _hash(params))
     _put(stamps, keys.FINGERPRINT_TUPLE, _tuple(stamps))
     return stamps
 
@@ -82,8 +87,14 @@ def _tuple(stamps: Mapping[str, str | float]) -> str | None:
 
 def _hash(value: Any) -> str | None:
     """Hash a value, None if it is not JSON."""
+    written = _canonical(value)
+    return None if written is None else text_hash(written)
+
+
+def _canonical(value: Any) -> str | None:
+    """Write a value as canonical JSON, None if it is not JSON."""
     try:
-        return canonical_hash(value)
+        return canonical_json(value)
     except (TypeError, ValueError, RecursionError):
         return None
 

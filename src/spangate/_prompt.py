@@ -13,9 +13,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from spangate._dialects._base import Request
+from spangate._dialects._values import OBJECT
 from spangate._records import ABSENT
 
 _TEXT_TYPES: Final = ("text", "input_text")
+_WORDS: Final = ("content", "parts", "text")
+_SPEAKERS: Final = ("user", "system")
 _DEPTH: Final = 4
 """How deep words lie at most: messages, message, parts, part."""
 
@@ -67,8 +70,13 @@ def _is_withheld(value: Any, depth: int = 0) -> bool:
         return False
     if isinstance(value, (list, tuple)):
         return any(_is_withheld(item, depth + 1) for item in value)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, OBJECT):
         return False
-    words = [value[key] for key in ("content", "parts", "text") if value.get(key) is not None]
-    wordless = value.get("role") in ("user", "system") or value.get("type") in _TEXT_TYPES
-    return (wordless and not words) or any(_is_withheld(said, depth + 1) for said in words)
+    says_nothing = True
+    for key in _WORDS:
+        said = value.get(key)
+        if said is not None:
+            says_nothing = False
+            if _is_withheld(said, depth + 1):
+                return True
+    return says_nothing and (value.get("role") in _SPEAKERS or value.get("type") in _TEXT_TYPES)
