@@ -56,6 +56,18 @@ class Run:
         return found
 
     @cached_property
+    def parents(self) -> dict[int, Span]:
+        """Parents that are in the run, by the identity of the child."""
+        by_id = self.by_id
+        found: dict[int, Span] = {}
+        for span in self.spans:
+            if span.parent_id is not None:
+                parent = by_id.get((span.trace_id, span.parent_id))
+                if parent is not None:
+                    found[id(span)] = parent
+        return found
+
+    @cached_property
     def children(self) -> dict[tuple[int, int], list[Span]]:
         """Children by their parent's (trace id, span id), in the order of their starts; also of parents not here."""
         found: dict[tuple[int, int], list[Span]] = {}
@@ -86,10 +98,8 @@ class Run:
         return [span for role in roles for span in self.by_role.get(role, ())]
 
     def parent_of(self, span: Span) -> Span | None:
-        """Return the parent of ``span`` if it is in the run."""
-        if span.parent_id is None:
-            return None
-        return self.by_id.get((span.trace_id, span.parent_id))
+        """Return the parent of ``span``, which is in the run, if it is there too."""
+        return self.parents.get(id(span))
 
     def children_of(self, span: Span) -> Sequence[Span]:
         """Return the direct children of ``span``, in the order of their starts."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 from spangate._records import ABSENT, Outcome, Role, Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TokenCounts:
     """Token counts exactly as recorded: numbers, text, NaN, None or ``ABSENT``. Making sense of them is not done here.
 
@@ -29,7 +29,7 @@ class TokenCounts:
     reasoning: Any = ABSENT
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Request:
     """What a generation asked for, from request attributes only: never the response's model, never the completion.
 
@@ -45,7 +45,7 @@ class Request:
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolCall:
     """One call of a tool, as a generation asked for it, received its result, or a tool span executed it.
 
@@ -60,7 +60,7 @@ class ToolCall:
     at_provider: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """The tool traffic of one generation. None where the messages are not recorded: unknown, not "none".
 

@@ -59,6 +59,11 @@ _REASONING: Final = (
     "llm.usage.reasoning_tokens",
 )
 
+_FURTHER: Final = frozenset(
+    {*_INPUT_TOKENS[1:], *_OUTPUT_TOKENS[1:], *_TOTAL_TOKENS, *_CACHED, *_CACHE_WRITTEN, *_REASONING}
+)
+"""Everything but the two counts that are there on nearly every model call."""
+
 _REQUEST: Final = "gen_ai.request."
 _NO_PARAMS: Final = frozenset({"model", "temperature", "stream", "encoding_formats", "type"})
 _SHORT: Final = {"stop_sequences": "stop", "choice.count": "n"}
@@ -66,13 +71,16 @@ _SHORT: Final = {"stop_sequences": "stop", "choice.count": "n"}
 
 def usage_of(attributes: Mapping[str, Any]) -> TokenCounts:
     """Return the token counts under the names of the conventions."""
-    counted_in, counted_out = first(attributes, _INPUT_TOKENS), first(attributes, _OUTPUT_TOKENS)
+    if _FURTHER.isdisjoint(attributes):  # nearly always, and one look instead of a dozen
+        asked, answered = attributes.get(_INPUT_TOKENS[0], ABSENT), attributes.get(_OUTPUT_TOKENS[0], ABSENT)
+        return NO_USAGE if asked is ABSENT and answered is ABSENT else TokenCounts(asked, answered)
+    asked, answered = first(attributes, _INPUT_TOKENS), first(attributes, _OUTPUT_TOKENS)
     total = first(attributes, _TOTAL_TOKENS)
-    if counted_in is ABSENT and counted_out is ABSENT and total is ABSENT:
+    if asked is ABSENT and answered is ABSENT and total is ABSENT:
         return NO_USAGE
     return TokenCounts(
-        counted_in,
-        counted_out,
+        asked,
+        answered,
         total,
         first(attributes, _CACHED),
         first(attributes, _CACHE_WRITTEN),
