@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
@@ -13,6 +13,11 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanKind, Tracer
 
+Content: TypeAlias = tuple[str, str]
+"""The attributes in which a model call holds what was sent and what was answered."""
+MESSAGES: Final[Content] = ("gen_ai.input.messages", "gen_ai.output.messages")
+OPAQUE: Final[Content] = ("app.request", "app.response")
+"""As many bytes where no convention looks: by default instrumentations record no messages."""
 RUN_SPANS: Final = 20
 TURNS: Final = 10
 _MODEL: Final = "gpt-4o"
@@ -47,27 +52,28 @@ def tracer_of(processor: SpanProcessor) -> Tracer:
     return provider.get_tracer("opentelemetry.instrumentation.genai.openai", "1.0")
 
 
-def agent_run(tracer: Tracer) -> None:
+def agent_run(tracer: Tracer, content: Content = MESSAGES) -> None:
     """Record a healthy run of 20 spans: an agent that asks its model ten times and searches in between."""
     with tracer.start_as_current_span("invoke_agent researcher", attributes=AGENT):
         for turn in range(TURNS):
-            generation(tracer, turn)
+            generation(tracer, turn, content)
             if turn < TURNS - 1:
                 with tracer.start_as_current_span("execute_tool search", attributes=TOOL) as span:
                     span.set_attribute("gen_ai.tool.call.id", f"call_{turn}")
                     span.set_attribute("gen_ai.tool.call.result", "42 results")
 
 
-def generation(tracer: Tracer, turn: int) -> None:
+def generation(tracer: Tracer, turn: int, content: Content) -> None:
     """Record a model call: ten attributes, two of 1 KiB, three of them there at the start."""
+    sent, answer = content
     with tracer.start_as_current_span(f"chat {_MODEL}", kind=SpanKind.CLIENT, attributes=GENERATION) as span:
-        span.set_attribute("gen_ai.input.messages", SENT[turn])
+        span.set_attribute(sent, SENT[turn])
         span.set_attribute("gen_ai.response.model", "gpt-4o-2024-08-06")
         span.set_attribute("gen_ai.response.id", f"chatcmpl-{turn}")
         span.set_attribute("gen_ai.usage.input_tokens", 1200 + turn)
         span.set_attribute("gen_ai.usage.output_tokens", 80)
         span.set_attribute("gen_ai.response.finish_reasons", ("tool_calls",))
-        span.set_attribute("gen_ai.output.messages", ANSWERS[turn])
+        span.set_attribute(answer, ANSWERS[turn])
 
 
 def wide_run(tracer: Tracer, spans: int) -> Any:
