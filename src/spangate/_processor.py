@@ -204,6 +204,7 @@ class GateSpanProcessor(SpanProcessor):
         self._buffer.after_fork()
         self._sender.reset()
         self._worker.reset()
+        self._telemetry.reset()
 
 
 def _stamp_request(span: Span, tree: Tree) -> None:

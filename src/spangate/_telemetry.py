@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -15,6 +16,9 @@ logger = logging.getLogger("spangate")
 
 _LOSSES = {
     "backlog": "more spans wait for the exporter than max_held_bytes allows",
+    "overload": "spans start faster than they can be judged, or a gate or a callback hangs",
+    "shutdown": "the shutdown waited for them no longer",
+    "defect": "what held them could not be settled, which is a defect of spangate",
     "after_shutdown": "they ended after the shutdown",
     "hook_error": "a hook failed on them, which is a defect of spangate",
 }
@@ -24,13 +28,12 @@ class Telemetry:
     """Counts, by the OpenTelemetry metrics API (nothing happens without a MeterProvider) and for whoever asks.
 
     ``lost`` counts the spans that reached neither the exporter nor a verdict, by reason; ``withheld`` those that a
-    refused run keeps back; ``released`` those that the exporter accepted.
+    refused run keeps back; ``released`` those that the exporter accepted. Hooks of many threads count, and so do the
+    gate's own.
     """
 
     def __init__(self, held: Callable[[], int]) -> None:
-        self.lost: Counter[str] = Counter()
-        self.withheld = 0
-        self.released = 0
+        self.reset()
         meter = get_meter("spangate", __version__)
         self._runs = meter.create_counter("spangate.runs", "{run}", "Runs judged, by verdict and trigger")
         self._findings = meter.create_counter("spangate.findings", "{finding}", "Findings, by code and level")
@@ -39,6 +42,13 @@ class Telemetry:
         self._lost = meter.create_counter("spangate.spans.lost", "{span}", "Spans that went nowhere, by reason")
         self._seconds = meter.create_histogram("spangate.judge.duration", "s", "Time to judge a run")
         meter.create_observable_up_down_counter("spangate.spans.held", [_observer(held)], "{span}", "Spans held now")
+
+    def reset(self) -> None:
+        """Count from nothing: what was lost before a fork, the parent tells."""
+        self._lock = threading.RLock()  # a finalizer may end a span, and so count, while this thread holds it
+        self.lost: Counter[str] = Counter()
+        self.withheld = 0
+        self.released = 0
 
     def judged(self, verdict: Verdict, seconds: float) -> None:
         """Count a verdict."""
@@ -49,22 +59,25 @@ class Telemetry:
 
     def release(self, spans: int) -> None:
         """Count spans that the exporter has accepted."""
-        self.released += spans
+        with self._lock:
+            self.released += spans
         self._released.add(spans)
 
     def withhold(self, spans: int) -> None:
         """Count ended spans that a verdict keeps back."""
-        self.withheld += spans
+        with self._lock:
+            self.withheld += spans
         self._withheld.add(spans)
 
     def lose(self, spans: int, reason: str) -> None:
         """Count spans that are gone; the first time for each reason, and then at each power of two, with a log line."""
-        before = self.lost[reason]
-        self.lost[reason] += spans
+        with self._lock:
+            before = self.lost[reason]
+            after = self.lost[reason] = before + spans
         self._lost.add(spans, {"reason": reason})
-        if before.bit_length() < self.lost[reason].bit_length():
+        if before.bit_length() < after.bit_length():
             why = _LOSSES.get(reason, f"the exporter {reason} them")
-            logger.warning("%d spans lost so far: %s (reason %r)", self.lost[reason], why, reason)
+            logger.warning("%d spans lost so far: %s (reason %r)", after, why, reason)
 
 
 def _observer(held: Callable[[], int]) -> Callable[[CallbackOptions], Iterable[Observation]]:

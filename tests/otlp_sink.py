@@ -1,0 +1,138 @@
+"""Receivers of OTLP on the loopback address, over HTTP and over gRPC: they decode what arrives and keep it."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import grpc
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
+    TraceServiceServicer,
+    add_TraceServiceServicer_to_server,
+)
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+GRPC_LIMIT = 4 << 20
+"""Bytes of a message that a gRPC receiver takes unless it is told otherwise."""
+
+
+class Sink:
+    """What arrived at a receiver. ``refusals`` is how many requests it is still to refuse."""
+
+    def __init__(self) -> None:
+        self.endpoint = ""
+        self.requests: list[ExportTraceServiceRequest] = []
+        self.refusals = 0
+        self._lock = threading.Lock()
+
+    def take(self, request: ExportTraceServiceRequest) -> bool:
+        """Keep a request, or refuse it."""
+        with self._lock:
+            if self.refusals:
+                self.refusals -= 1
+                return False
+            self.requests.append(request)
+            return True
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """The spans, in the order of their arrival."""
+        return [
+            span
+            for request in list(self.requests)
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [span.name for span in self.spans]
+
+    def attributes(self, name: str) -> Mapping[str, Any]:
+        """Return the attributes of the only span of that name."""
+        (span,) = [span for span in self.spans if span.name == name]
+        return {pair.key: plain(pair.value) for pair in span.attributes}
+
+
+def plain(value: AnyValue) -> Any:
+    """Return the value as Python has it. None stands for an empty one."""
+    kind = value.WhichOneof("value")
+    if kind == "array_value":
+        return [plain(item) for item in value.array_value.values]
+    if kind == "kvlist_value":
+        return {pair.key: plain(pair.value) for pair in value.kvlist_value.values}
+    return None if kind is None else getattr(value, kind)
+
+
+@contextmanager
+def http_sink() -> Iterator[Sink]:
+    """Run a receiver of OTLP/HTTP as long as the block. Its endpoint is the URL of the traces."""
+    sink = Sink()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(sink.take))
+    server.daemon_threads = True
+    sink.endpoint = f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield sink
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _handler(take: Callable[[ExportTraceServiceRequest], bool]) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            is_taken = take(ExportTraceServiceRequest.FromString(body))
+            answer = ExportTraceServiceResponse().SerializeToString()
+            self.send_response(200 if is_taken else 400)  # the exporter tries again by itself at 503
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_arguments: Any) -> None:
+            """Say nothing."""
+
+    return Handler
+
+
+@contextmanager
+def grpc_sink() -> Iterator[Sink]:
+    """Run a receiver of OTLP/gRPC as long as the block. Its endpoint is an insecure one."""
+    sink = Sink()
+    server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_receive_message_length", GRPC_LIMIT)])
+    add_TraceServiceServicer_to_server(_Servicer(sink.take), server)
+    sink.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    try:
+        yield sink
+    finally:
+        server.stop(None).wait()
+
+
+class _Servicer(TraceServiceServicer):
+    def __init__(self, take: Callable[[ExportTraceServiceRequest], bool]) -> None:
+        self._take = take
+
+    def Export(self, request: ExportTraceServiceRequest, context: Any) -> ExportTraceServiceResponse:
+        if not self._take(request):
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "refused")
+        return ExportTraceServiceResponse()
