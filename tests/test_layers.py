@@ -27,7 +27,7 @@ LAYERS = {
         _otlp_write""",
     "gates": "gates",
     "judge": "_judge",
-    "buffer": "_buffer _gather _memory _tree",
+    "buffer": "_buffer _gather _memory _trace _tree",
     "effects": """
         _exporter _fan_out _flush _forks _patience _policy _release _repeatable _source _stamp _takeover _telemetry
         archive""",
@@ -52,8 +52,8 @@ EXCEPTIONS = {
     "_otlp_proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
 }
 
-THREADING = {"_buffer", "_flush", "_release", "_worker"}
-"""Who may know of threads: the lock, and the two threads with what they hand each other."""
+THREADING = {"_buffer", "_flush", "_release", "_telemetry", "_worker"}
+"""Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""
 
 FOREIGN = {
     "recordings": {"google", "msgspec", "opentelemetry"},

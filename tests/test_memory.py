@@ -61,6 +61,28 @@ def test_spans_that_share_an_id_are_taken_one_by_one() -> None:
     assert [memory.take_open(7, 2) for _ in range(3)] == [run, run, None]
 
 
+def test_an_id_that_is_open_under_two_decisions_is_taken_under_both() -> None:
+    memory, old, new = Memory(), decision("old"), decision("new")
+    memory.remember(old, [2])
+    memory.remember(new, [2])
+    assert [memory.take_open(7, 2) for _ in range(3)] == [new, old, None]
+
+
+def test_a_span_below_one_that_is_open_follows_it() -> None:
+    memory, run = Memory(), decision("run")
+    memory.remember(run, [2])
+    assert memory.follow(7, 2, 5)
+    assert memory.follow(7, 5, 6)
+    assert not memory.follow(7, 1, 7)
+    assert [memory.take_open(7, span_id) for span_id in (2, 5, 6, 7)] == [run, run, run, None]
+
+
+def test_what_passed_without_a_run_is_followed_by_none() -> None:
+    memory = Memory()
+    memory.remember(decision("plain", has_agent=False), [2])
+    assert not memory.follow(7, 2, 5)
+
+
 def test_ids_of_open_spans_are_listed() -> None:
     memory = Memory()
     memory.remember(decision("one"), [1, 2])

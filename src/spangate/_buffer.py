@@ -15,29 +15,11 @@ from itertools import takewhile
 from typing import Any
 
 from spangate._memory import Memory
+from spangate._trace import Trace, end_twin, is_live, is_open_in, take_twin
 from spangate._tree import UNSEEN, Decided, Glimpse, Ruling, Tree
 
 FRESH_LIMIT = 4096
 """So many unmeasured spans wake the worker, whether or not a root has ended."""
-
-
-class _Trace:
-    """The open trees of one trace id. ``main`` is the first of them; ``others`` maps span ids to the rest."""
-
-    __slots__ = ("main", "others")
-
-    def __init__(self, main: Tree) -> None:
-        self.main: Tree | None = main
-        self.others: dict[int, Tree] = {}
-
-    def tree_of(self, span_id: int) -> Tree | None:
-        if self.main is not None and span_id in self.main.spans:
-            return self.main
-        return self.others.get(span_id)
-
-    def trees(self) -> list[Tree]:
-        first = () if self.main is None else (self.main,)
-        return list(dict.fromkeys((*first, *self.others.values())))
 
 
 class Buffer:
@@ -50,7 +32,7 @@ class Buffer:
     def _reset(self, inherited: frozenset[tuple[int, int]]) -> None:
         self._lock = threading.RLock()  # a finalizer or a signal handler may end a span while this thread holds it
         self._work = threading.Condition(self._lock)
-        self._traces: dict[int, _Trace] = {}
+        self._traces: dict[int, Trace] = {}
         self._trees: dict[Tree, None] = {}
         self._ended: dict[Tree, None] = {}
         self._stirred: dict[Tree, None] = {}
@@ -85,7 +67,7 @@ class Buffer:
                 tree = trace.others.get(parent_id)
                 if tree is None:
                     return None
-            _add(trace, tree, span_id, span)
+            trace.add(tree, span_id, span)
             return tree
 
     def open(self, tree: Tree, span: Any) -> Tree:
@@ -95,14 +77,14 @@ class Buffer:
             trace = self._traces.get(trace_id)
             held = trace.tree_of(span_id) if trace is not None else None
             if trace is not None and held is not None:
-                _add(trace, held, span_id, span)
+                trace.add(held, span_id, span)
                 return held
             tree.order = self._next()
             tree.opened_at = tree.seen_at = self._clock()
             self._trees[tree] = None
             if trace is None:
-                trace = self._traces[trace_id] = _Trace(tree)
-            _add(trace, tree, span_id, span)
+                trace = self._traces[trace_id] = Trace(tree)
+            trace.add(tree, span_id, span)
             return tree
 
     def adopt(self, orphan: Tree, span: Any) -> Tree | None:
@@ -118,7 +100,7 @@ class Buffer:
                 fits = tree.standing in ("root", "remote") if above is None else tree.tree_id == above.run_id
                 if trace is not None and fits:
                     tree.adopted[orphan.root_id] = orphan.standing
-                    _add(trace, tree, orphan.root_id, span)
+                    trace.add(tree, orphan.root_id, span)
                     return tree
             return None
 
@@ -137,12 +119,14 @@ class Buffer:
             if trace is None:
                 return False
             tree = trace.main
-            if tree is None or span_id not in tree.spans:
+            if trace.shared:
+                tree = trace.tree_that_ends(span_id, span)
+            elif tree is None or span_id not in tree.spans:
                 tree = trace.others.get(span_id)
-                if tree is None:
-                    return False
-            if tree.twins:
-                if not _end_twin(tree, span_id, span):
+            if tree is None or (self._memory.is_waiting and self._belongs_to_decided(tree, span_id, span)):
+                return False
+            if tree.twins or trace.shared:
+                if not end_twin(tree, span_id, span):
                     return True
             elif tree.spans[span_id] is span:
                 return True  # the processor was added twice
@@ -156,6 +140,11 @@ class Buffer:
                 return True
             self._note_end(tree, span_id)
             return True
+
+    def _belongs_to_decided(self, tree: Tree, span_id: int, span: Any) -> bool:
+        """Say whether the span that ended is not the one of this tree but one of a decided run, with the same id."""
+        is_known = self._memory.open_under(tree.trace_id, span_id) is not None
+        return is_known and not is_open_in(tree, span_id, span)
 
     def _next(self) -> int:
         self._order += 1
@@ -340,19 +329,12 @@ class Buffer:
             return tree.activity
 
     def _pop(self, tree: Tree, span_id: int, seen: Any) -> Any | None:
-        """Take one span out of a tree: of twins the one that was seen, or the one that it has become since."""
-        twins = [span for twin_id, span in tree.twins if twin_id == span_id] if tree.twins else ()
-        if not twins:
-            trace = self._traces[tree.trace_id]
-            if trace.main is not tree:
-                trace.others.pop(span_id, None)
-            return tree.spans.pop(span_id, None)
-        same = [tree.spans[span_id], *twins]
-        held = next((span for span in same if span is seen or span.start_time == seen.start_time), same[0])
-        same = [span for span in same if span is not held]
-        tree.spans[span_id] = same[0]
-        tree.twins = [twin for twin in tree.twins if twin[0] != span_id] + [(span_id, span) for span in same[1:]]
-        return held
+        if tree.twins and any(twin_id == span_id for twin_id, _ in tree.twins):
+            return take_twin(tree, span_id, seen)
+        trace = self._traces[tree.trace_id]
+        if trace.main is not tree or trace.shared:
+            trace.drop(tree, span_id)
+        return tree.spans.pop(span_id, None)
 
     def since(self, tree: Tree, known: Collection[int]) -> tuple[int, list[Any]]:
         """Return the tree's activity, and the spans that have started since all those ``known`` by their ids."""
@@ -389,13 +371,7 @@ class Buffer:
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
         self._free_claims(tree)
-        trace = self._traces[tree.trace_id]
-        if trace.main is tree:
-            trace.main = None
-        for span_id in tree.spans if trace.others else ():
-            if trace.others.get(span_id) is tree:
-                del trace.others[span_id]
-        if trace.main is None and not trace.others:
+        if self._traces[tree.trace_id].drop_tree(tree):
             del self._traces[tree.trace_id]
 
     def clear(self) -> int:
@@ -413,35 +389,3 @@ class Buffer:
     def __repr__(self) -> str:
         """A status line."""
         return f"<Buffer {len(self._trees)} trees, {len(self._ended)} ended, {len(self._stirred)} stirred>"
-
-
-def _add(trace: _Trace, tree: Tree, span_id: int, span: Any) -> None:
-    if span_id not in tree.spans:
-        tree.spans[span_id] = span
-        if trace.main is not tree:
-            trace.others[span_id] = tree
-    elif tree.spans[span_id] is span:
-        tree.copies += 1
-        return
-    else:
-        tree.twins.append((span_id, span))
-    tree.open += 1
-    tree.quiet_at = None
-
-
-def _end_twin(tree: Tree, span_id: int, ended: Any) -> bool:
-    """Replace, among spans that share an id, the live one that ended; they are told apart by their start times."""
-    first = tree.spans[span_id]
-    if is_live(first) and first.start_time == ended.start_time:
-        tree.spans[span_id] = ended
-        return True
-    for number, (twin_id, twin) in enumerate(tree.twins):
-        if twin_id == span_id and is_live(twin) and twin.start_time == ended.start_time:
-            tree.twins[number] = (span_id, ended)
-            return True
-    return False
-
-
-def is_live(span: Any) -> bool:
-    """Say whether a held span has yet to end: only a live one can be ended, not what ``on_end`` was given."""
-    return hasattr(span, "end")

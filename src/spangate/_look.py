@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spangate._adapter import record
-from spangate._buffer import Buffer, is_live
+from spangate._buffer import Buffer
 from spangate._dialects import classify
 from spangate._gather import remembered, unread
 from spangate._records import Span
+from spangate._trace import is_live
 from spangate._tree import Decided, Tree
 
 

@@ -24,7 +24,8 @@ MAX_OPEN = 1 << 18
 class Memory:
     """The decisions of this process, the newest last.
 
-    ``_still`` counts for every decision, by id, the spans that were open under it and have not ended since.
+    ``_still`` counts for every decision, by id, the spans that were open under it and have not ended since. ``_open``
+    finds the newest such decision, ``_shared`` are the ids for which there are more.
     """
 
     def __init__(self, max_decisions: int = MAX_DECISIONS) -> None:
@@ -35,15 +36,32 @@ class Memory:
         self._by_trace: dict[int, list[Decided]] = {}
         self._still: dict[Decided, Counter[int]] = {}
         self._open: dict[tuple[int, int], Decided] = {}
+        self._shared: set[tuple[int, int]] = set()
 
     def remember(self, decided: Decided, open_ids: Sequence[int]) -> None:
         """Keep a decision, with the ids of the spans that were still open: their ends will come late."""
         self._by_trace.setdefault(decided.trace_id, []).append(decided)
         self._still[decided] = Counter(open_ids)
         for span_id in open_ids:
-            self._open[decided.trace_id, span_id] = decided
+            self._wait_for(decided, span_id)
         kind = self._plain if not decided.has_agent else self._unfinished if open_ids else self._runs
         self._keep(decided, kind)
+
+    def _wait_for(self, decided: Decided, span_id: int) -> None:
+        key = decided.trace_id, span_id
+        if self._open.setdefault(key, decided) is not decided:
+            self._shared.add(key)
+            self._open[key] = decided
+
+    def _wait_no_more(self, decided: Decided, span_id: int) -> None:
+        key = decided.trace_id, span_id
+        if self._open.get(key) is decided:
+            del self._open[key]
+        if key in self._shared:
+            self._shared.remove(key)
+            for other in self._by_trace.get(decided.trace_id, ()):
+                if other is not decided and span_id in self._still[other]:
+                    self._wait_for(other, span_id)
 
     def _keep(self, decided: Decided, kind: dict[Decided, None]) -> None:
         kind[decided] = None
@@ -58,8 +76,7 @@ class Memory:
         if not rows:
             del self._by_trace[decided.trace_id]
         for span_id in self._still.pop(decided):
-            if self.open_under(decided.trace_id, span_id) is decided:
-                del self._open[decided.trace_id, span_id]
+            self._wait_no_more(decided, span_id)
 
     def find(self, trace_id: int, span_id: int, start_ns: int | None) -> Decided | None:
         """Return the newest decision that the span was a member of."""
@@ -77,7 +94,7 @@ class Memory:
         decided = self._open.get((trace_id, parent_id))
         if decided is None or not decided.has_agent or len(self._open) >= MAX_OPEN:
             return False
-        self._open[trace_id, span_id] = decided
+        self._wait_for(decided, span_id)
         self._still[decided][span_id] += 1
         return True
 
@@ -89,11 +106,17 @@ class Memory:
         still = self._still[decided]
         still[span_id] -= 1
         if not still[span_id]:
-            del still[span_id], self._open[trace_id, span_id]
+            del still[span_id]
+            self._wait_no_more(decided, span_id)
         if not still and decided in self._unfinished:
             del self._unfinished[decided]
             self._keep(decided, self._runs)
         return decided
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if a span of a decided run has not ended yet."""
+        return bool(self._open)
 
     def open_ids(self) -> frozenset[tuple[int, int]]:
         """Return (trace id, span id) of all spans whose end has not come yet."""
