@@ -11,7 +11,7 @@ from spangate._account import verdict_span_id
 from spangate._buffer import Buffer
 from spangate._judge import judge
 from spangate._look import Look, read
-from spangate._parcels import passing_parcel, run_parcel, verdict_parcel
+from spangate._parcels import passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._records import Gate, Span, Verdict
 from spangate._release import Sender
 from spangate._run import Run
@@ -56,7 +56,7 @@ class Decider:
             self._sender.put(run_parcel(run, look.sources, bearer, verdict, self._telemetry))
         is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
         if run.root.sampled and not is_told:
-            self._sender.put(verdict_parcel(run, look.sources, verdict, 0, self._telemetry))
+            self._sender.put(verdict_parcel(verdict, place_of(run, look.sources), 0, self._telemetry))
         self._telemetry.withhold(verdict.spans_withheld)
         self._telemetry.judged(verdict, time.perf_counter() - start)
         number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from spangate import _keys as keys
 from spangate._account import verdict_attributes
@@ -26,15 +26,19 @@ VERDICT_BYTES = 4096
 
 
 def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
-    """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last."""
+    """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last.
+
+    It holds on to the spans, not to the run: what the gates have asked that is many small objects.
+    """
     ready = [span for span in run.spans if span.end_ns is not None and span.sampled and span is not bearer]
     sizes = [span_bytes(span) for span in ready]
     if bearer.end_ns is not None and bearer.sampled:
         ready.append(bearer)
         sizes.append(span_bytes(bearer) + VERDICT_BYTES)
+    run_id, place = run.run_id, place_of(run, sources)
 
     def stamps(span: Span) -> dict[str, Any]:
-        known = _stamps(span, run.run_id)
+        known = _stamps(span, run_id)
         return {**known, **verdict_attributes(verdict)} if span is bearer else known
 
     spans = Leaving(ready, sources, stamps)
@@ -43,7 +47,7 @@ def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verd
         telemetry.release(sent)
         telemetry.lose(len(spans) - sent, why)
         told = _partial(verdict, f"{sent} of {len(spans)} spans were accepted, then the exporter {why}")
-        return verdict_parcel(run, sources, told, 1, telemetry) if run.root.sampled else None
+        return verdict_parcel(told, place, 1, telemetry) if told.root.sampled else None
 
     return Parcel(spans, sizes, lambda: telemetry.release(len(spans)), refused)
 
@@ -68,10 +72,25 @@ def _partial(verdict: Verdict, why: str) -> Verdict:
     )
 
 
-def verdict_parcel(run: Run, sources: Mapping[int, Any], verdict: Verdict, number: int, telemetry: Telemetry) -> Parcel:
+class Place(NamedTuple):
+    """Where the verdict span of a run goes.
+
+    ``root`` is the SDK span that the run's root was read from; ``is_anchored`` says that it is a request, which is no
+    part of the run and stays.
+    """
+
+    root: Any
+    is_anchored: bool
+
+
+def place_of(run: Run, sources: Mapping[int, Any]) -> Place:
+    """Return where the verdict span of ``run`` goes."""
+    return Place(sources[id(run.root)], all(span is not run.root for span in run.spans[:1]))
+
+
+def verdict_parcel(verdict: Verdict, place: Place, number: int, telemetry: Telemetry) -> Parcel:
     """Make the parcel of the verdict span that takes a run's place."""
-    is_anchored = all(span is not run.root for span in run.spans[:1])  # calls below a request, which is none of them
-    span = verdict_span(verdict, sources[id(run.root)], number, time.time_ns(), is_anchored=is_anchored)
+    span = verdict_span(verdict, place.root, number, time.time_ns(), is_anchored=place.is_anchored)
 
     def refused(_sent: int, why: str) -> None:
         telemetry.lose(1, why)
