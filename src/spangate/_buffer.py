@@ -3,14 +3,16 @@
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
 whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
 ended after, ``_fresh`` the ended spans whose size nobody has measured yet. Everything is read and written under
-``_lock``. ``_armed`` says that the worker will look by itself within ``settle_s``, so that an ending span need not
-wake it.
+``_lock``. ``_count`` is how many spans are held. ``_armed`` says that the worker will look by itself within
+``settle_s``, so that an ending span need not wake it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
@@ -23,10 +25,15 @@ FRESH_LIMIT = 4096
 
 
 class Buffer:
-    """All trees that are held, and a bounded memory of those that were decided. ``clock`` gives monotonic seconds."""
+    """All trees that are held, and a bounded memory of those that were decided.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    ``clock`` gives monotonic seconds. When ``max_spans`` are held, whoever settles them has fallen behind or hangs; no
+    further ones are taken in then, and the trees that they would have joined are marked.
+    """
+
+    def __init__(self, clock: Callable[[], float], max_spans: int = sys.maxsize) -> None:
         self._clock = clock
+        self._max_spans = max_spans
         self._reset(frozenset())
 
     def _reset(self, inherited: frozenset[tuple[int, int]]) -> None:
@@ -38,6 +45,7 @@ class Buffer:
         self._stirred: dict[Tree, None] = {}
         self._late: dict[Decided, None] = {}
         self._fresh: list[tuple[Tree, Any]] = []
+        self._count = 0
         self._armed = False
         self._asked = False
         self._order = 0
@@ -67,25 +75,34 @@ class Buffer:
                 tree = trace.others.get(parent_id)
                 if tree is None:
                     return None
-            trace.add(tree, span_id, span)
-            return tree
+            return self._add(trace, tree, span_id, span)
 
-    def open(self, tree: Tree, span: Any) -> Tree:
-        """Hold a new tree with ``span`` as its local root; a span that is here already joins its own tree again."""
+    def _add(self, trace: Trace, tree: Tree, span_id: int, span: Any) -> Tree | None:
+        if self._count >= self._max_spans:
+            tree.overflowed = True
+            return None
+        self._count += trace.add(tree, span_id, span)
+        return tree
+
+    def open(self, tree: Tree, span: Any) -> Tree | None:
+        """Hold a new tree with ``span`` as its local root; a span that is here already joins its own tree again.
+
+        None if too many spans are held.
+        """
         trace_id, span_id = tree.trace_id, tree.root_id
         with self._lock:
             trace = self._traces.get(trace_id)
             held = trace.tree_of(span_id) if trace is not None else None
             if trace is not None and held is not None:
-                trace.add(held, span_id, span)
-                return held
+                return self._add(trace, held, span_id, span)
+            if self._count >= self._max_spans:
+                return None
             tree.order = self._next()
             tree.opened_at = tree.seen_at = self._clock()
             self._trees[tree] = None
             if trace is None:
                 trace = self._traces[trace_id] = Trace(tree)
-            trace.add(tree, span_id, span)
-            return tree
+            return self._add(trace, tree, span_id, span)
 
     def adopt(self, orphan: Tree, span: Any) -> Tree | None:
         """Add the root of a new tree, whose parent is not here, to the open tree of its trace that it belongs to.
@@ -100,17 +117,19 @@ class Buffer:
                 fits = tree.standing in ("root", "remote") if above is None else tree.tree_id == above.run_id
                 if trace is not None and fits:
                     tree.adopted[orphan.root_id] = orphan.standing
-                    trace.add(tree, orphan.root_id, span)
-                    return tree
+                    return self._add(trace, tree, orphan.root_id, span)
             return None
 
-    def admit(self, own: Tree, parent_id: int | None, span: Any) -> None:
-        """Hold an ended span whose start was never seen, with its parent or else as the root of ``own``."""
+    def admit(self, own: Tree, parent_id: int | None, span: Any) -> bool:
+        """Hold an ended span whose start was never seen, with its parent or else as the root of ``own``.
+
+        False if too many spans are held.
+        """
         trace_id, span_id = own.trace_id, own.root_id
         with self._lock:
             if parent_id is None or self.join(trace_id, span_id, parent_id, UNSEEN) is None:
                 self.open(own, UNSEEN)
-            self.end(trace_id, span_id, span)
+            return self.end(trace_id, span_id, span)
 
     def end(self, trace_id: int, span_id: int, span: Any) -> bool:
         """Put an ended span in the place of the live one. False if no tree holds it."""
@@ -217,6 +236,17 @@ class Buffer:
                 self._armed = True
             self._asked = False
 
+    @contextlib.contextmanager
+    def let_go(self) -> Iterator[None]:
+        """Let other threads in, though the caller may be a signal handler in a thread that holds the lock."""
+        lock: Any = self._lock  # what follows is how a Condition treats its lock
+        state = lock._release_save() if lock._is_owned() else None  # noqa: SLF001
+        try:
+            yield
+        finally:
+            if state is not None:
+                lock._acquire_restore(state)  # noqa: SLF001
+
     def wake(self) -> None:
         """Make the worker look now."""
         with self._lock:
@@ -312,7 +342,7 @@ class Buffer:
         with self._lock:
             if tree not in self._trees or activity not in (None, tree.activity):
                 return None
-            before, size = tree.activity, len(tree.spans)
+            before, size = tree.activity, len(tree.spans) + len(tree.twins)
             open_ids: list[int] = []
             for span_id, seen in members:
                 held = self._pop(tree, span_id, seen)
@@ -321,7 +351,9 @@ class Buffer:
                 elif held is not seen and held is not None:
                     decided.waiting.append(held)
             tree.open -= len(open_ids)
-            tree.weight -= tree.weight * (size - len(tree.spans)) // (size or 1)
+            taken = size - len(tree.spans) - len(tree.twins)
+            tree.weight -= tree.weight * taken // (size or 1)
+            self._count -= taken
             tree.gone += before - tree.activity + 1
             self._remember(tree, decided, open_ids)
             if not tree.spans:
@@ -368,6 +400,7 @@ class Buffer:
 
     def _forget(self, tree: Tree) -> None:
         del self._trees[tree]
+        self._count -= len(tree.spans) + len(tree.twins)
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
         self._free_claims(tree)
@@ -379,12 +412,12 @@ class Buffer:
         with self._lock:
             ended = sum(len(tree.spans) + len(tree.twins) - tree.open for tree in self._trees)
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
+            self._fresh, self._count = [], 0
             return ended
 
     def count_spans(self) -> int:
         """Count the spans that are held."""
-        with self._lock:
-            return sum(len(tree.spans) + len(tree.twins) for tree in self._trees)
+        return self._count
 
     def __repr__(self) -> str:
         """A status line."""

@@ -46,7 +46,7 @@ class Placer:
     def place(self, span: Span, parent_context: Context | None) -> Tree | None:
         """Put a started span into an open tree of its trace, if that is where it belongs, else into one of its own.
 
-        None if it is held by none: it follows a run that was decided while the span's parent was open.
+        None if no tree holds it: it follows a run that was decided while its parent was open, or too much is held.
         """
         parent = None if span.parent is None or span.parent.is_remote else span.parent
         if parent is not None and self._buffer.follow(parent.trace_id, parent.span_id, span.context.span_id):
@@ -55,11 +55,14 @@ class Placer:
         own = self._tree(span, origin.standing, origin.above)
         return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
 
-    def admit(self, span: ReadableSpan, above: Decided | None = None) -> None:
-        """Hold an ended span that is not here: it was open when the processor was added, or was let go at a bound."""
+    def admit(self, span: ReadableSpan, above: Decided | None = None) -> bool:
+        """Hold an ended span that is not here: it was open when the processor was added, or was let go at a bound.
+
+        False if there is no room for it.
+        """
         parent = span.parent
         parent_id = None if parent is None or parent.is_remote else parent.span_id
-        self._buffer.admit(self._tree(span, "unseen" if above is None else "cut", above), parent_id, span)
+        return self._buffer.admit(self._tree(span, "unseen" if above is None else "cut", above), parent_id, span)
 
     def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
         tree = Tree(span.context.trace_id, span.context.span_id, format(self._random.getrandbits(64), "016x"))

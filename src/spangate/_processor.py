@@ -27,12 +27,14 @@ from spangate._release import Sender
 from spangate._settle import Settler
 from spangate._stamp import stamp_request, stamp_tool
 from spangate._telemetry import Telemetry, logger
-from spangate._tree import Tree
+from spangate._tree import SPAN_OVERHEAD, Tree
 from spangate._worker import Worker
 from spangate.gates import default_gates
 
 SHUTDOWN_S = 30.0
 """How long a shutdown may take; a hanging exporter must not keep the program from ending."""
+_LEAST_ROOM = 1024
+"""Spans that are always held, however small the bound in bytes is."""
 _ENTRY_KINDS = (SpanKind.SERVER, SpanKind.CONSUMER)
 
 
@@ -87,7 +89,7 @@ class GateSpanProcessor(SpanProcessor):
         chosen = tuple(default_gates() if gates is None else gates)
         self._exporter = otlp_exporter() if exporter is None else exporter
         self._outlook = Outlook(self)
-        self._buffer = Buffer(time.monotonic)
+        self._buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM))
         self._placer = Placer(self._buffer, frozenset(SpanKind) if unit == "agent" else _ENTRY_KINDS)
         self._telemetry = Telemetry(self._buffer.count_spans)
         self._sender = Sender(self._exporter, max_held_bytes)
@@ -177,7 +179,8 @@ class GateSpanProcessor(SpanProcessor):
             return  # it had ended before: the gate is there twice
         if late is None or late.is_cut:
             self._ready(span)
-            self._placer.admit(span, late)
+            if not self._placer.admit(span, late):
+                self._telemetry.lose(1, "overload")
 
     def _end_after_shutdown(self, span: ReadableSpan) -> None:
         decided = self._buffer.decided_open(span.context.trace_id, span.context.span_id)

@@ -94,16 +94,20 @@ class Sender:
         if not parcel.spans:
             parcel.delivered()
             return
-        weight = parcel.weight
-        waiting = self._taken_in - self._dealt_with
-        if waiting and waiting + weight > self._max_bytes:
+        if not self._take_in(parcel):
             self._turned_away += 1
             instead = parcel.refused(0, "backlog")
             if instead is not None:
-                self.put(instead)
-            return
+                self._take_in(instead)
+
+    def _take_in(self, parcel: Parcel) -> bool:
+        weight = parcel.weight
+        waiting = self._taken_in - self._dealt_with
+        if waiting and waiting + weight > self._max_bytes:
+            return False
         self._taken_in += weight
         self._queue.put(parcel)
+        return True
 
     def put_flush(self, flush: Flush) -> None:
         """Answer ``flush`` when everything that is lined up now has been dealt with."""

@@ -39,18 +39,19 @@ class Trace:
         more = (tree for trees in self.shared.values() for tree in trees)
         return list(dict.fromkeys((*first, *self.others.values(), *more)))
 
-    def add(self, tree: Tree, span_id: int, span: Any) -> None:
-        """Hold a live span in ``tree``."""
+    def add(self, tree: Tree, span_id: int, span: Any) -> int:
+        """Hold a live span in ``tree``. Returns how many more spans it holds: none, if that very span was there."""
         if span_id not in tree.spans:
             self._index(tree, span_id)
             tree.spans[span_id] = span
         elif tree.spans[span_id] is span:
             tree.copies += 1
-            return
+            return 0
         else:
             tree.twins.append((span_id, span))
         tree.open += 1
         tree.quiet_at = None
+        return 1
 
     def _index(self, tree: Tree, span_id: int) -> None:
         holder = self.tree_of(span_id) if self.others else None

@@ -90,7 +90,8 @@ class Worker:
         if self._judge_thread.is_alive() and self._export_thread.is_alive():
             self._flushes.put(flush)
             self._buffer.wake()
-            return flush.wait(flush.deadline - self._clock())
+            with self._buffer.let_go():
+                return flush.wait(flush.deadline - self._clock())
         if not self._serving.acquire(timeout=max(flush.deadline - self._clock(), 0.0)):
             return False
         self._server = threading.current_thread()
@@ -109,9 +110,10 @@ class Worker:
         self._sender.stop()
         if not self._judge_thread.is_alive():
             self._sender.close()
-        for thread in (self._judge_thread, self._export_thread):
-            if thread.ident is not None:
-                thread.join(max(deadline - self._clock(), _LAST_S))
+        with self._buffer.let_go():
+            for thread in (self._judge_thread, self._export_thread):
+                if thread.ident is not None:
+                    thread.join(max(deadline - self._clock(), _LAST_S))
 
     def _judge(self) -> None:
         while not self._stopping:
