@@ -11,6 +11,7 @@ from spangate._buffer import Buffer
 from spangate._dialects import classify
 from spangate._gather import remembered, unread
 from spangate._records import Span
+from spangate._stamp import stamps_of
 from spangate._trace import is_live
 from spangate._tree import Decided, Tree
 
@@ -68,7 +69,7 @@ def _with_root(tree: Tree, look: Look) -> Look:
 
 def _put_back(span: Span, tree: Tree) -> None:
     """Give a span what it said of itself at its start, and its stamps: these the gate exports, so they are no loss."""
-    stamps = tree.stamps.get(span.span_id, {})
+    stamps = stamps_of(tree, span.span_id)
     evicted = {key: value for key, value in stamps.items() if key not in span.attributes}
     said = [tree.said[span.span_id]] if span.span_id in tree.said else []
     span.attributes = {**dict(said), **evicted, **span.attributes}

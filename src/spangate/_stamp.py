@@ -12,13 +12,12 @@ from spangate._dialects._base import Request
 from spangate._fingerprint import fingerprint
 from spangate._tree import Tree
 
-_ROLE_KEYS = (
-    ("gen_ai.operation.name", "execute_tool"),
-    ("openinference.span.kind", "TOOL"),
-    ("traceloop.span.kind", "tool"),
-)
+_OPERATION = "gen_ai.operation.name"
+_TOOLS = {_OPERATION: "execute_tool", "openinference.span.kind": "TOOL", "traceloop.span.kind": "tool"}
 """Attributes that say what a span is, each with its word for a tool."""
-_PROMPTS = ("gen_ai.input.messages", "input.value")
+_PROMPTS = frozenset({"gen_ai.input.messages", "input.value"})
+_COMMON = {word: (_OPERATION, word) for word in ("chat", "execute_tool", "invoke_agent", "text_completion")}
+"""What most spans say, as one object for all of them."""
 
 
 def invocation_id(tree_id: str, span_id: int) -> str:
@@ -40,18 +39,20 @@ def stamp_tool(span: Span, tree: Tree) -> bool:
         True if the span starts with a prompt on it, so that its fingerprint can be written too.
     """
     attributes: Any = span.attributes
-    if not attributes:
-        return False
     known = attributes.copy()  # C code, where a look-up in the live attributes is Python
-    for key, tool in _ROLE_KEYS:
+    for key, tool in _TOOLS.items():
         if key in known:
-            tree.said[span.context.span_id] = key, known[key]
-            if known[key] != tool:
+            span_id = span.context[1]
+            word = known[key]
+            tree.said[span_id] = (_COMMON.get(word) if key is _OPERATION and type(word) is str else None) or (key, word)
+            if word != tool:
                 break
-            if keys.INVOCATION_ID not in known:
-                _write(span, tree, {keys.INVOCATION_ID: invocation_id(tree.tree_id, span.context.span_id)})
+            if keys.INVOCATION_ID in known:
+                tree.stamps[span_id] = {}
+            else:
+                span.set_attribute(keys.INVOCATION_ID, invocation_id(tree.tree_id, span_id))
             return False
-    return any(key in known for key in _PROMPTS)
+    return not _PROMPTS.isdisjoint(known)
 
 
 def stamp_request(span: Span, tree: Tree, request: Request) -> None:
@@ -66,3 +67,11 @@ def _write(span: Span, tree: Tree, stamps: Mapping[str, str | float]) -> None:
     """Write stamps, and remember them: the SDK evicts the oldest attributes first, and these are among the oldest."""
     span.set_attributes(stamps)
     tree.stamps[span.context.span_id] = stamps
+
+
+def stamps_of(tree: Tree, span_id: int) -> Mapping[str, str | float]:
+    """Return what was written on a span of ``tree`` when it started. Invocation ids follow from what it said it was."""
+    if span_id in tree.stamps:
+        return tree.stamps[span_id]
+    key, word = tree.said.get(span_id, ("", ""))
+    return {keys.INVOCATION_ID: invocation_id(tree.tree_id, span_id)} if word == _TOOLS.get(key) else {}
