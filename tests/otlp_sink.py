@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -119,7 +119,7 @@ def grpc_sink() -> Iterator[Sink]:
     """Run a receiver of OTLP/gRPC as long as the block. Its endpoint is an insecure one."""
     sink = Sink()
     server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_receive_message_length", GRPC_LIMIT)])
-    add_TraceServiceServicer_to_server(_Servicer(sink.take), server)
+    add_TraceServiceServicer_to_server(_Servicer(sink.take), server)  # type: ignore[no-untyped-call]
     sink.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
@@ -132,7 +132,9 @@ class _Servicer(TraceServiceServicer):
     def __init__(self, take: Callable[[ExportTraceServiceRequest], bool]) -> None:
         self._take = take
 
-    def Export(self, request: ExportTraceServiceRequest, context: Any) -> ExportTraceServiceResponse:
+    def Export(  # noqa: N802  the name of the call
+        self, request: ExportTraceServiceRequest, context: Any
+    ) -> ExportTraceServiceResponse:
         if not self._take(request):
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "refused")
         return ExportTraceServiceResponse()

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from opentelemetry.context import attach, detach, set_value
@@ -138,10 +139,9 @@ class Sender:
 
     def close(self) -> None:
         """Shut the exporter down."""
-        try:
-            self._exporter.shutdown()
-        except Exception:  # an exporter may be anybody's, and the program is ending
-            _logger.exception("the exporter's shutdown failed")
+        _, error = _attempt(self._exporter.shutdown)
+        if error is not None:
+            _logger.warning("the exporter's shutdown raised %s", type(error).__name__)
 
     def run(self) -> None:
         """Send parcels until :meth:`stop`. The body of the sender's thread."""
@@ -231,25 +231,32 @@ class Sender:
     def _try(self, spans: Sequence[Any]) -> Refusal | None:
         token = attach(set_value(_SUPPRESS, True))  # noqa: FBT003  a context value, not a flag of ours
         try:
-            result = self._exporter.export(spans)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001  an exporter may be anybody's; its fault must not end the thread
-            return Refusal(f"raised {type(error).__name__}", isinstance(error, _CHOKED))
+            result, error = _attempt(partial(self._exporter.export, spans))
         finally:
             detach(token)
+        if error is not None:
+            return Refusal(f"raised {type(error).__name__}", isinstance(error, _CHOKED))
         return Refusal("refused") if result is SpanExportResult.FAILURE else None
 
     def _answer(self, flush: Flush) -> None:
-        try:
-            accepted = self._exporter.force_flush() is not False
-        except Exception as error:  # noqa: BLE001  an exporter may be anybody's; its fault must not end the thread
-            accepted = False
+        flushed, error = _attempt(self._exporter.force_flush)
+        accepted = flushed is not False and error is None
+        if error is not None:
             _logger.warning("the exporter's force_flush raised %s", type(error).__name__)
         gone = self._turned_away + self._undelivered
         flush.complete = flush.complete and accepted and gone == self._told
         self._told = gone
         flush.finish()
+
+
+def _attempt(act: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    """Call an exporter, which may be anybody's: whatever it raises must not end the thread."""
+    try:
+        return act(), None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  sys.exit() and a cancelled task end threads too
+        return None, error
 
 
 def _chunks(parcels: Sequence[Parcel]) -> Iterator[_Chunk]:
