@@ -44,8 +44,21 @@ class Decider:
         """Judge ``run`` and line up the result.
 
         ``bearer`` is the span that bears the verdict attributes of a released run; the ruling is written into
-        ``decided``. A run that follows a decided one too late names that one's verdict span.
+        ``decided``. A run that follows a decided one too late names that one's verdict span. One that cannot be judged
+        for a defect is withheld, and counts as lost: it stands in no tree any more.
         """
+        try:
+            verdict = self._line_up(run, look, bearer, decided)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  a gate may do anything, and leave its thread; others get their verdicts
+            logger.exception("run %s could not be judged and is withheld", run.run_id)
+            self._lose(run.spans)
+            self.rule(decided, "fail")
+        else:
+            self._tell(verdict)
+
+    def _line_up(self, run: Run, look: Look, bearer: Span, decided: Decided) -> Verdict:
         start = time.perf_counter()
         verdict = judge(run, self._gates)
         if decided.supersedes is not None:
@@ -61,7 +74,7 @@ class Decider:
         self._telemetry.judged(verdict, time.perf_counter() - start)
         number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id
         self.rule(decided, "fail" if refused else "pass", number)
-        self._tell(verdict)
+        return verdict
 
     def rule(self, decided: Decided, ruling: Ruling, bearer_id: int | None = None) -> None:
         """Write down what was decided; spans that ended meanwhile follow."""
@@ -90,9 +103,17 @@ class Decider:
 
     def let_pass(self, spans: Sequence[Span], look: Look, run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
-        parcel = passing_parcel(spans, look.sources, self._telemetry, run_id)
+        try:
+            parcel = passing_parcel(spans, look.sources, self._telemetry, run_id)
+        except Exception:  # noqa: BLE001  nobody knows what; it must not cost other spans their export
+            logger.exception("%d spans could not be passed on", len(spans))
+            self._lose(spans)
+            return
         if parcel is not None:
             self._sender.put(parcel)
+
+    def _lose(self, spans: Sequence[Span]) -> None:
+        self.lose(sum(1 for span in spans if span.end_ns is not None), "defect")
 
     def _tell(self, verdict: Verdict) -> None:
         if verdict.verdict == "fail":
@@ -101,5 +122,7 @@ class Decider:
             return
         try:
             self._on_verdict(verdict)
-        except Exception:  # noqa: BLE001  the callback is the user's; its fault must not cost the next run its verdict
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  the callback is the user's; its fault must not cost others their verdict
             logger.exception("on_verdict raised for run %s", verdict.run_id)

@@ -18,7 +18,7 @@ _LOSSES = {
     "backlog": "more spans wait for the exporter than max_held_bytes allows",
     "overload": "spans start faster than they can be judged, or a gate or a callback hangs",
     "shutdown": "the shutdown waited for them no longer",
-    "defect": "what held them could not be settled, which is a defect of spangate",
+    "defect": "they could not be judged or passed on, which is a defect of spangate",
     "after_shutdown": "they ended after the shutdown",
     "hook_error": "a hook failed on them, which is a defect of spangate",
 }
