@@ -74,6 +74,7 @@ class BufferMachine(RuleBasedStateMachine):
         live = Live(trace_id, span_id, self.now())
         own = Tree(trace_id, span_id, f"tree {self.clock}", piecewise=piecewise)
         live.tree = self.buffer.open(own, live)
+        assert live.tree in self.buffer.held()
         self.started.append(live)
         return live
 
@@ -81,8 +82,8 @@ class BufferMachine(RuleBasedStateMachine):
     def start_child(self, parent: Live, span_id: int) -> Any:
         live = Live(parent.trace_id, span_id, self.now())
         live.tree = self.buffer.join(parent.trace_id, span_id, parent.span_id, live)
-        held = any(parent.span_id in tree.spans for tree in self.buffer.held() if tree.trace_id == parent.trace_id)
-        assert (live.tree is not None) == held
+        held = [tree for tree in self.buffer.held() if tree.trace_id == parent.trace_id and parent.span_id in tree.spans]
+        assert live.tree in held if held else live.tree is None
         if live.tree is None:
             return multiple()
         self.started.append(live)
@@ -190,7 +191,7 @@ class BufferMachine(RuleBasedStateMachine):
     def no_tree_and_no_trace_is_left_behind(self) -> None:
         held = self.buffer.held()
         assert set(self.buffer._traces) == {tree.trace_id for tree in held}
-        found = [tree for trace in self.buffer._traces.values() for tree in trace.trees()]
+        found = [tree for trace in self.buffer._traces.values() for tree in trace.held]
         assert set(found) == set(held)
         assert set(self.buffer.ended()) <= set(held)
 
@@ -216,6 +217,12 @@ class BufferMachine(RuleBasedStateMachine):
 
 TestBuffer = BufferMachine.TestCase
 TestBuffer.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+
+
+def held_in(buffer: Buffer, tree: Tree, span: Live) -> Tree:
+    held = buffer.open(tree, span)
+    assert held is not None
+    return held
 
 
 def end_root(buffer: Buffer) -> None:
@@ -245,8 +252,8 @@ def test_a_call_to_wake_that_comes_before_the_wait_is_not_lost() -> None:
 @pytest.mark.parametrize(("is_held", "is_asked"), [(True, True), (False, False)])
 def test_a_tree_waits_for_a_host_only_while_both_are_here(is_held: bool, is_asked: bool) -> None:  # noqa: FBT001  columns
     buffer = Buffer(lambda: 0.0)
-    host = buffer.open(Tree(1, 1, "host"), Live(1, 1, 1))
-    stray = buffer.open(Tree(2, 2, "stray"), Live(2, 2, 2))
+    host = held_in(buffer, Tree(1, 1, "host"), Live(1, 1, 1))
+    stray = held_in(buffer, Tree(2, 2, "stray"), Live(2, 2, 2))
     if not is_held:
         buffer.seize(host, decision(host))
     assert buffer.hold_for(stray, host) is is_asked
@@ -254,9 +261,9 @@ def test_a_tree_waits_for_a_host_only_while_both_are_here(is_held: bool, is_aske
 
 def test_a_tree_that_waited_is_looked_at_again_when_its_host_is_decided() -> None:
     buffer = Buffer(lambda: 0.0)
-    host = buffer.open(Tree(1, 1, "host"), Live(1, 1, 1))
+    host = held_in(buffer, Tree(1, 1, "host"), Live(1, 1, 1))
     root = Live(2, 2, 2)
-    stray = buffer.open(Tree(2, 2, "stray"), root)
+    stray = held_in(buffer, Tree(2, 2, "stray"), root)
     buffer.end(2, 2, root.end())
     buffer.hold_for(stray, host)
     assert buffer.ended() == []
@@ -267,11 +274,11 @@ def test_a_tree_that_waited_is_looked_at_again_when_its_host_is_decided() -> Non
 
 def test_a_forked_child_starts_empty_and_knows_what_was_open() -> None:
     buffer = Buffer(lambda: 0.0)
-    tree = buffer.open(Tree(1, 1, "tree"), Live(1, 1, 1))
+    tree = held_in(buffer, Tree(1, 1, "tree"), Live(1, 1, 1))
     for span_id in (2, 3):
         buffer.join(1, span_id, 1, Live(1, span_id, span_id))
     buffer.end(1, 2, Ended(1, 2, 2))
-    late = buffer.open(Tree(7, 7, "late"), Live(7, 7, 7))
+    late = held_in(buffer, Tree(7, 7, "late"), Live(7, 7, 7))
     buffer.seize(late, decision(late))
     buffer.after_fork()
     assert buffer.held() == []

@@ -124,6 +124,12 @@ def test_parents_that_go_round_end_nothing() -> None:
     assert sorted(names([*outside, *(member for part in parts for member in part.spans)]).split()) == list("abrt")
 
 
+def test_a_root_is_outside_though_an_id_that_repeats_makes_it_look_like_a_child() -> None:
+    spans = tree("entry r\n  agent a\n    tool t")
+    spans[0].parent_id = spans[1].span_id
+    assert drawn(*find_runs(spans[0], spans)) == ["a[a]: a t", "outside: r"]
+
+
 def test_splitting_asks_for_the_topmost_of_what_is_wanted() -> None:
     spans = tree("other r\n  iteration i\n    tool t\n  other o\n    tool u")
     assert drawn(*split_below(spans[0], spans, AGENT_ROLES)) == ["r[i]: i t u", "outside: r o"]

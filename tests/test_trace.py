@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spangate._trace import Trace, end_twin, is_live, is_open_in, take_twin
-from spangate._tree import UNSEEN, Tree
+from spangate._trace import Trace, end_twin, is_live, is_open_in, take_one
+from spangate._tree import Tree, Unseen
 
 
 @dataclass(eq=False)
@@ -28,6 +28,7 @@ def trees(*roots: int) -> tuple[Trace, list[Tree]]:
     made = [Tree(7, root, f"tree {root}") for root in roots]
     trace = Trace(made[0])
     for tree in made:
+        trace.held[tree] = None
         trace.add(tree, tree.root_id, Live(tree.root_id))
     return trace, made
 
@@ -36,7 +37,6 @@ def test_a_span_is_found_in_the_tree_that_holds_it() -> None:
     trace, (one, two, three) = trees(1, 2, 3)
     trace.add(two, 20, Live(0))
     assert [trace.tree_of(span_id) for span_id in (1, 2, 3, 20, 9)] == [one, two, three, two, None]
-    assert trace.trees() == [one, two, three]
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
@@ -49,7 +49,7 @@ def test_an_id_of_several_trees_is_found_in_those_that_are_left(gone: int) -> No
         assert not trace.drop_tree(left) or number == 2
         rest = [made[(gone + more) % 3] for more in range(number + 1, 3)]
         assert trace.tree_of(50) in rest or not rest
-        assert set(trace.trees()) == set(rest)
+        assert set(trace.held) == set(rest)
 
 
 def test_an_id_goes_to_its_heir_when_one_span_is_dropped() -> None:
@@ -59,6 +59,15 @@ def test_an_id_goes_to_its_heir_when_one_span_is_dropped() -> None:
     trace.drop(two, 50)
     assert trace.tree_of(50) is three
     assert trace.shared == {}
+
+
+def test_a_tree_goes_though_nothing_is_left_of_another_but_an_id_that_both_hold() -> None:
+    trace, (one, two) = trees(1, 2)
+    for tree in (one, two):
+        trace.add(tree, 50, Live(tree.root_id))
+    trace.drop(two, two.root_id)
+    assert not trace.drop_tree(one)
+    assert trace.tree_of(50) is two
 
 
 def test_a_span_ends_in_the_tree_in_which_it_is_open() -> None:
@@ -100,10 +109,20 @@ def test_of_twins_the_one_is_taken_that_was_seen(start: int) -> None:
         trace.add(tree, 50, span)
     seen = spans.pop(start)
     end_twin(tree, 50, now := Ended(start))
-    assert take_twin(tree, 50, seen) is now
+    assert take_one(tree, 50, seen) is now
     assert {tree.spans[50], *(twin for _, twin in tree.twins)} == set(spans.values())
 
 
-@pytest.mark.parametrize(("span", "expected"), [(Live(1), True), (UNSEEN, True), (Ended(1), False)])
+def test_what_is_not_there_is_not_taken() -> None:
+    trace, (tree,) = trees(1)
+    trace.add(tree, 50, live := Live(5))
+    assert take_one(tree, 50, Live(6)) is None
+    assert take_one(tree, 51, Live(5)) is None
+    assert tree.spans[50] is live
+    assert take_one(tree, 50, live) is live
+    assert 50 not in tree.spans
+
+
+@pytest.mark.parametrize(("span", "expected"), [(Live(1), True), (Unseen(1), True), (Ended(1), False)])
 def test_what_can_end_is_live(span: Any, expected: bool) -> None:  # noqa: FBT001  a column
     assert is_live(span) is expected

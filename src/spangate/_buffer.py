@@ -17,8 +17,8 @@ from itertools import takewhile
 from typing import Any
 
 from spangate._memory import Memory
-from spangate._trace import Trace, end_twin, is_live, is_open_in, take_twin
-from spangate._tree import UNSEEN, Decided, Glimpse, Ruling, Tree
+from spangate._trace import Trace, end_twin, is_live, is_open_in, take_one
+from spangate._tree import Decided, Glimpse, Ruling, Tree, Unseen
 
 FRESH_LIMIT = 4096
 """So many unmeasured spans wake the worker, whether or not a root has ended."""
@@ -102,6 +102,7 @@ class Buffer:
             self._trees[tree] = None
             if trace is None:
                 trace = self._traces[trace_id] = Trace(tree)
+            trace.held[tree] = None
             return self._add(trace, tree, span_id, span)
 
     def adopt(self, orphan: Tree, span: Any) -> Tree | None:
@@ -113,7 +114,7 @@ class Buffer:
         above = orphan.above
         with self._lock:
             trace = self._traces.get(orphan.trace_id)
-            for tree in trace.trees() if trace is not None else ():
+            for tree in trace.held if trace is not None else ():
                 fits = tree.standing in ("root", "remote") if above is None else tree.tree_id == above.run_id
                 if trace is not None and fits:
                     tree.adopted[orphan.root_id] = orphan.standing
@@ -126,9 +127,10 @@ class Buffer:
         False if too many spans are held.
         """
         trace_id, span_id = own.trace_id, own.root_id
+        unseen = Unseen(span.start_time)
         with self._lock:
-            if parent_id is None or self.join(trace_id, span_id, parent_id, UNSEEN) is None:
-                self.open(own, UNSEEN)
+            if parent_id is None or self.join(trace_id, span_id, parent_id, unseen) is None:
+                self.open(own, unseen)
             return self.end(trace_id, span_id, span)
 
     def end(self, trace_id: int, span_id: int, span: Any) -> bool:
@@ -361,12 +363,13 @@ class Buffer:
             return tree.activity
 
     def _pop(self, tree: Tree, span_id: int, seen: Any) -> Any | None:
-        if tree.twins and any(twin_id == span_id for twin_id, _ in tree.twins):
-            return take_twin(tree, span_id, seen)
+        held = tree.spans.pop(span_id) if tree.spans.get(span_id) is seen and not tree.twins else None
+        if held is None:
+            held = take_one(tree, span_id, seen)
         trace = self._traces[tree.trace_id]
-        if trace.main is not tree or trace.shared:
+        if span_id not in tree.spans and (trace.main is not tree or trace.shared):
             trace.drop(tree, span_id)
-        return tree.spans.pop(span_id, None)
+        return held
 
     def since(self, tree: Tree, known: Collection[int]) -> tuple[int, list[Any]]:
         """Return the tree's activity, and the spans that have started since all those ``known`` by their ids."""

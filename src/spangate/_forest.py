@@ -69,7 +69,7 @@ def split_below(root: Span, spans: Sequence[Span], wanted: frozenset[str]) -> tu
 def _homes(root: Span, spans: Sequence[Span], wanted: frozenset[str]) -> dict[int, Span | None]:
     """Map each span's identity to the topmost span at or above it, below the root, whose role is wanted."""
     parents = parents_of(spans)
-    homes: dict[int, Span | None] = {}
+    homes: dict[int, Span | None] = {id(root): None}  # whatever its parent: in a tree where ids repeat that may be here
     for span in spans:
         path = []
         at: Span | None = span
@@ -79,7 +79,7 @@ def _homes(root: Span, spans: Sequence[Span], wanted: frozenset[str]) -> dict[in
             at = parents.get(id(at))
         home = None if at is None else homes[id(at)]
         for below in reversed(path):
-            if home is None and below is not root and below.role in wanted:
+            if home is None and below.role in wanted:
                 home = below
             homes[id(below)] = home
     return homes

@@ -8,15 +8,17 @@ from spangate._tree import Tree
 
 
 class Trace:
-    """The trees of one trace id. ``main`` is the first of them; ``others`` maps span ids to the rest.
+    """The trees of one trace id, all of them in ``held``.
 
-    ``shared`` lists the trees of an id that several hold: programs seed their random numbers, and ids repeat.
+    ``main`` is the first of them, while it is here; ``others`` maps span ids to the rest. ``shared`` lists the trees of
+    an id that several hold: programs seed their random numbers, and ids repeat.
     """
 
-    __slots__ = ("main", "others", "shared")
+    __slots__ = ("held", "main", "others", "shared")
 
     def __init__(self, main: Tree) -> None:
         self.main: Tree | None = main
+        self.held: dict[Tree, None] = {main: None}
         self.others: dict[int, Tree] = {}
         self.shared: dict[int, list[Tree]] = {}
 
@@ -33,12 +35,6 @@ class Trace:
                 return tree
         return self.tree_of(span_id)
 
-    def trees(self) -> list[Tree]:
-        """List the trees."""
-        first = () if self.main is None else (self.main,)
-        more = (tree for trees in self.shared.values() for tree in trees)
-        return list(dict.fromkeys((*first, *self.others.values(), *more)))
-
     def add(self, tree: Tree, span_id: int, span: Any) -> int:
         """Hold a live span in ``tree``. Returns how many more spans it holds: none, if that very span was there."""
         if span_id not in tree.spans:
@@ -54,7 +50,7 @@ class Trace:
         return 1
 
     def _index(self, tree: Tree, span_id: int) -> None:
-        holder = self.tree_of(span_id) if self.others else None
+        holder = self.tree_of(span_id) if len(self.held) > 1 else None
         if holder is not None:
             self.shared.setdefault(span_id, [holder]).append(tree)
         elif tree is not self.main:
@@ -75,9 +71,10 @@ class Trace:
         """Forget a tree. Returns whether none is left."""
         if self.main is tree:
             self.main = None
-        for span_id in tree.spans if self.others else ():
+        for span_id in tree.spans if len(self.held) > 1 else ():
             self.drop(tree, span_id)
-        return self.main is None and not self.others
+        del self.held[tree]
+        return not self.held
 
 
 def same_id(tree: Tree, span_id: int) -> list[Any]:
@@ -103,13 +100,16 @@ def end_twin(tree: Tree, span_id: int, ended: Any) -> bool:
     return False
 
 
-def take_twin(tree: Tree, span_id: int, seen: Any) -> Any:
-    """Take, among spans that share an id, the one that was seen, or the one that it has become since."""
-    same = same_id(tree, span_id)
-    taken = next((span for span in same if span is seen or span.start_time == seen.start_time), same[0])
+def take_one(tree: Tree, span_id: int, seen: Any) -> Any | None:
+    """Take out of a tree the span that was seen, or the one that it has become since. None if it is not there."""
+    same = same_id(tree, span_id) if span_id in tree.spans else []
+    taken = next((span for span in same if span is seen or span.start_time == seen.start_time), None)
     rest = [span for span in same if span is not taken]
-    tree.spans[span_id] = rest[0]
-    tree.twins = [twin for twin in tree.twins if twin[0] != span_id] + [(span_id, span) for span in rest[1:]]
+    if rest:
+        tree.spans[span_id] = rest[0]
+        tree.twins = [twin for twin in tree.twins if twin[0] != span_id] + [(span_id, span) for span in rest[1:]]
+    else:
+        tree.spans.pop(span_id, None)
     return taken
 
 

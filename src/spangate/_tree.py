@@ -165,13 +165,13 @@ class Glimpse:
     activity: int
 
 
-class _Unseen:
+class Unseen:
     """Stands for a live span whose start was never seen, until its end puts the ended one in its place."""
 
-    start_time: int | None = None
+    __slots__ = ("start_time",)
+
+    def __init__(self, start_time: Any) -> None:
+        self.start_time = start_time
 
     def end(self) -> None:
         """Mark this as something live; nobody calls it."""
-
-
-UNSEEN = _Unseen()
