@@ -283,11 +283,10 @@ class Buffer:
         with self._lock:
             return list(self._ended)
 
-    def overlapping(self, order: int) -> tuple[list[Tree], list[Decided]]:
-        """Return the trees, held and decided, whose root was open at the moment ``order``."""
+    def is_in_decided(self, order: int) -> bool:
+        """Say whether the root of a decided run was open at the moment ``order``."""
         with self._lock:
-            trees = [t for t in self._trees if t.order < order and (t.end_order is None or t.end_order > order)]
-            return trees, list(self._memory.overlapping(order))
+            return any(True for _ in self._memory.overlapping(order))
 
     def hold_for(self, tree: Tree, host: Tree) -> bool:
         """Let ``tree`` wait until ``host`` is decided. False if either is gone."""

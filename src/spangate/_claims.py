@@ -24,15 +24,22 @@ class Claims:
         self._looks = looks
         self._decider = decider
         self._unit = unit
+        self._hosts: list[Tree] | None = None
+
+    def refresh(self) -> None:
+        """Look anew who may have lost something. Many candidates share a look, as each would go through all trees."""
+        self._hosts = None
 
     def hold(self, tree: Tree, look: Look) -> bool:
         """Let a candidate wait for the only run that it can belong to. False if it is to be judged alone, or passes."""
         if not _is_candidate(tree, look) or not (has_agent(look.spans) or call_ids_of(look.spans)):
             return False
-        trees, decided = self._buffer.overlapping(tree.order)
-        if decided:
+        if self._buffer.is_in_decided(tree.order):
             return False
-        hosts = list(islice(filter(self._may_have_lost_it, trees), 2))
+        if self._hosts is None:
+            self._hosts = [host for host in self._buffer.held() if self._may_have_lost_it(host)]
+        around = (host for host in self._hosts if host.was_open_at(tree.order) and self._buffer.is_held(host))
+        hosts = list(islice(around, 2))
         return len(hosts) == 1 and self._can_host(hosts[0]) and self._buffer.hold_for(tree, hosts[0])
 
     def _may_have_lost_it(self, other: Tree) -> bool:

@@ -124,6 +124,6 @@ class Memory:
 
     def overlapping(self, order: int) -> Iterator[Decided]:
         """Yield the decisions about runs whose root was open at the moment ``order``."""
-        for decided in chain(self._unfinished, self._runs):
+        for decided in chain(reversed(self._runs), self._unfinished):
             if decided.order < order < decided.end_order:
                 yield decided

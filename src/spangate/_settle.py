@@ -53,6 +53,7 @@ class Settler:
         Returns:
             For each tree or part whose root has ended and that is held all the same: when its grace is over.
         """
+        self._claims.refresh()
         for decided, late in self._buffer.take_late():
             self._decider.follow_late(decided, late)
         self._scales.weigh()

@@ -114,6 +114,10 @@ class Tree:
         """A number that grows whenever a span of the tree starts, ends or is taken out."""
         return 2 * (len(self.spans) + len(self.twins)) - self.open + self.gone
 
+    def was_open_at(self, order: int) -> bool:
+        """Say whether the root was open at the moment ``order``."""
+        return self.order < order and (self.end_order is None or self.end_order > order)
+
     def __repr__(self) -> str:
         """A status line."""
         state = "root open" if self.root_ended_at is None else f"root ended, {self.open} open"
