@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import pytest
-from opentelemetry.sdk.trace import Span
+from opentelemetry.sdk.trace import ReadableSpan, Span
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
+from spangate import _release
 from tests.live.gated import Above, Gated, What, context_of, local, remote
 
 WHATS: list[What] = list(get_args(What))
@@ -79,18 +82,25 @@ class Program:
 
 
 def check(gated: Gated, programs: list[Program]) -> None:
-    started = {span.name for program in programs for span in program.started}
-    left = Counter(name for name in gated.names if name in started)
-    assert all(times == 1 for times in left.values()), [name for name, times in left.items() if times > 1]
-    losses = gated.gate.losses
-    assert len(left) + gated.gate._telemetry.withheld + sum(losses.values()) == len(started), (left, losses)
-    assert losses.keys() <= {"after_shutdown"}
+    left = check_spans(gated, programs)
+    assert gated.gate.losses.keys() <= {"after_shutdown"}
     of_run = Counter((span.attributes or {}).get("spangate.run_id") for span in gated.exported if span.name in left)
     for verdict in gated.verdicts:
         if verdict.verdict == "fail":
             assert of_run[verdict.run_id] == 0, verdict
         else:
             assert of_run[verdict.run_id] >= verdict.totals.spans_ended, verdict
+
+
+def check_spans(gated: Gated, programs: list[Program], *, lost_verdicts: int = 0) -> Counter[str]:
+    """Make sure that each span is accounted for once. Returns those that have left."""
+    started = {span.name for program in programs for span in program.started}
+    left = Counter(name for name in gated.names if name in started)
+    assert all(times == 1 for times in left.values()), [name for name, times in left.items() if times > 1]
+    losses = gated.gate.losses
+    lost = sum(losses.values()) - lost_verdicts
+    assert len(left) + gated.gate._telemetry.withheld + lost == len(started), (left, losses)
+    return left
 
 
 SETTINGS: list[dict[str, Any]] = [
@@ -137,6 +147,48 @@ def test_so_it_is_when_many_threads_share_the_gate(settings: dict[str, Any]) -> 
     for program in programs:
         program.end_all()
     check(gated, programs)
+
+
+class Picky(InMemorySpanExporter):
+    """Refuses whatever comes with a span whose number ends in 7."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offered: set[int] = set()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.offered.update(context_of(span).span_id for span in spans if is_verdict(span))
+        if any(span.name.endswith("7") and not is_verdict(span) for span in spans):
+            return SpanExportResult.FAILURE
+        return super().export(spans)
+
+
+def is_verdict(span: ReadableSpan) -> bool:
+    return span.name.startswith(("refused ", "passed "))
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: ",".join(settings) or "default")
+def test_so_it_is_when_the_exporter_refuses_some(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_release, "BACKOFF_S", 0.0)
+    monkeypatch.setattr(_release, "CHUNK_SPANS", 3)
+    exporter = Picky()
+    gated = gated_with(RandomIdGenerator(), exporter=exporter, **settings)
+    program = Program(gated, random.Random(1))  # noqa: S311  it repeats
+    program.run(300)
+    gated.shutdown()
+    program.end_all()
+    told = {context_of(span).span_id: span.attributes or {} for span in gated.exported if is_verdict(span)}
+    left = check_spans(gated, [program], lost_verdicts=len(exporter.offered - told.keys()))
+    whole = {(span.attributes or {}).get("spangate.run_id") for span in gated.exported if has_verdict(span)}
+    partial = {one["spangate.run_id"] for one in told.values() if "export.partial" in one["spangate.findings"]}  # type: ignore[operator]
+    for span in gated.exported:
+        run_id = (span.attributes or {}).get("spangate.run_id")
+        if span.name in left and run_id is not None:
+            assert run_id in whole | partial or len(exporter.offered) > len(told)
+
+
+def has_verdict(span: ReadableSpan) -> bool:
+    return "spangate.verdict" in (span.attributes or {})
 
 
 def in_threads(tasks: list[Callable[[], None]]) -> None:
