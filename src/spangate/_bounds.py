@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from spangate._adapter import held_bytes
 from spangate._buffer import Buffer
 from spangate._records import Trigger
 from spangate._tree import SPAN_OVERHEAD, Tree
 
-Ended: TypeAlias = tuple[Tree, Any]
-"""A span that has ended, with its tree."""
+SPARED = 2
+"""How often a tree that is over is not weighed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +46,12 @@ class Bounds:
 class Scales:
     """Weighs what the buffer holds. Used by the worker alone.
 
-    Spans of a tree that is over are left unweighed twice, since it will be decided by then: most spans never are.
+    A tree that is over is spared twice, since it will be decided by then: most spans are never weighed.
     """
 
     def __init__(self, buffer: Buffer, bounds: Bounds) -> None:
         self._buffer = buffer
         self._bounds = bounds
-        self._left: tuple[list[Ended], list[Ended]] = [], []
 
     @property
     def max_age_s(self) -> float:
@@ -62,22 +60,13 @@ class Scales:
 
     def weigh(self) -> None:
         """Measure the spans that ended since the last call."""
-        fresh, (once, twice) = self._buffer.take_fresh(), self._left
-        held = set(self._buffer.held()) if fresh or once or twice else set()
-        self._left = self._weigh(fresh, held, patient=True), self._weigh(once, held, patient=True)
-        self._weigh(twice, held, patient=False)
-
-    def _weigh(self, ended: Iterable[Ended], held: Container[Tree], *, patient: bool) -> list[Ended]:
-        """Measure spans that are still held. Returns those that it was too early to measure, if one may be patient."""
-        left: list[Ended] = []
-        for tree, span in ended:
-            if tree not in held:
+        for tree in self._buffer.held():
+            if not tree.fresh:
                 continue
-            if patient and _is_over(tree):
-                left.append((tree, span))
+            if _is_over(tree) and tree.spared < SPARED:
+                tree.spared += 1
             else:
-                tree.weight += SPAN_OVERHEAD + held_bytes(span)
-        return left
+                tree.weight += sum(SPAN_OVERHEAD + held_bytes(span) for span in self._buffer.take_fresh(tree))
 
     def overdue(self, now: float) -> Iterator[tuple[Tree, Trigger]]:
         """Yield the trees that must go now, with the reason."""

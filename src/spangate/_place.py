@@ -48,7 +48,9 @@ class Placer:
 
         None if no tree holds it: it follows a run that was decided while its parent was open, or too much is held.
         """
-        parent = None if span.parent is None or span.parent.is_remote else span.parent
+        if span.parent is None:
+            return self._buffer.open(self._tree(span, "root", None), span)
+        parent = None if span.parent.is_remote else span.parent
         if parent is not None and self._buffer.follow(parent.trace_id, parent.span_id, span.context.span_id):
             return None
         origin = _origin(self._buffer, span, parent_context)

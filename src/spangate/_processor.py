@@ -106,14 +106,15 @@ class GateSpanProcessor(SpanProcessor):
         try:
             if self._closed:
                 return
-            context, parent = span.context, span.parent
+            trace_id, span_id = span.context[:2]  # a property of a span context takes thrice as long
+            parent = span.parent
             tree = None
             if parent is not None and not parent.is_remote:
-                tree = self._buffer.join(context.trace_id, context.span_id, parent.span_id, span)
+                tree = self._buffer.join(trace_id, span_id, parent.span_id, span)
             if tree is None:
                 self._ready(span)
                 tree = self._placer.place(span, parent_context)
-            if tree is not None and stamp_tool(span, tree):
+            if tree is not None and stamp_tool(span, span_id, tree):
                 _stamp_request(span, tree)
         except Exception:  # noqa: BLE001  an exception would keep the user's code from running
             self._fault("on_start")
@@ -121,8 +122,8 @@ class GateSpanProcessor(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Put the ended span in the place of the live one."""
         try:
-            context = span.context
-            if not self._buffer.end(context.trace_id, context.span_id, span):
+            trace_id, span_id = span.context[:2]
+            if not self._buffer.end(trace_id, span_id, span):
                 self._end_unheld(span)
         except Exception:  # noqa: BLE001  an exception would replace the user's own
             self._fault("on_end")

@@ -12,11 +12,14 @@ from spangate._dialects._base import Request
 from spangate._fingerprint import fingerprint
 from spangate._tree import Tree
 
-_OPERATION = "gen_ai.operation.name"
-_TOOLS = {_OPERATION: "execute_tool", "openinference.span.kind": "TOOL", "traceloop.span.kind": "tool"}
+_TOOLS = (
+    ("gen_ai.operation.name", "execute_tool"),
+    ("openinference.span.kind", "TOOL"),
+    ("traceloop.span.kind", "tool"),
+)
 """Attributes that say what a span is, each with its word for a tool."""
-_PROMPTS = frozenset({"gen_ai.input.messages", "input.value"})
-_COMMON = {word: (_OPERATION, word) for word in ("chat", "execute_tool", "invoke_agent", "text_completion")}
+_MESSAGES, _INPUT = "gen_ai.input.messages", "input.value"
+_COMMON = {word: ("gen_ai.operation.name", word) for word in ("chat", "execute_tool", "invoke_agent")}
 """What most spans say, as one object for all of them."""
 
 
@@ -29,7 +32,7 @@ def invocation_id(tree_id: str, span_id: int) -> str:
     return f"{tree_id}-{span_id:016x}"
 
 
-def stamp_tool(span: Span, tree: Tree) -> bool:
+def stamp_tool(span: Span, span_id: int, tree: Tree) -> bool:
     """Write the invocation id on a span that starts as a tool, and note what a span says that it is.
 
     Most spans start with nothing that tells their role. Those that do may lose it to later attributes, of which the SDK
@@ -40,19 +43,23 @@ def stamp_tool(span: Span, tree: Tree) -> bool:
     """
     attributes: Any = span.attributes
     known = attributes.copy()  # C code, where a look-up in the live attributes is Python
-    for key, tool in _TOOLS.items():
+    for key, tool in _TOOLS:
         if key in known:
-            span_id = span.context[1]
             word = known[key]
-            tree.said[span_id] = (_COMMON.get(word) if key is _OPERATION and type(word) is str else None) or (key, word)
-            if word != tool:
-                break
-            if keys.INVOCATION_ID in known:
-                tree.stamps[span_id] = {}
-            else:
-                span.set_attribute(keys.INVOCATION_ID, invocation_id(tree.tree_id, span_id))
-            return False
-    return not _PROMPTS.isdisjoint(known)
+            said = _COMMON.get(word) if type(word) is str else None
+            tree.said[span_id] = said if said is not None and said[0] is key else (key, word)
+            if word == tool:
+                _stamp_invocation(span, span_id, tree, known)
+                return False
+            break
+    return _MESSAGES in known or _INPUT in known
+
+
+def _stamp_invocation(span: Span, span_id: int, tree: Tree, known: Mapping[str, Any]) -> None:
+    if keys.INVOCATION_ID in known:
+        tree.stamps[span_id] = {}
+    else:
+        span.set_attribute(keys.INVOCATION_ID, invocation_id(tree.tree_id, span_id))
 
 
 def stamp_request(span: Span, tree: Tree, request: Request) -> None:
@@ -73,5 +80,5 @@ def stamps_of(tree: Tree, span_id: int) -> Mapping[str, str | float]:
     """Return what was written on a span of ``tree`` when it started. Invocation ids follow from what it said it was."""
     if span_id in tree.stamps:
         return tree.stamps[span_id]
-    key, word = tree.said.get(span_id, ("", ""))
-    return {keys.INVOCATION_ID: invocation_id(tree.tree_id, span_id)} if word == _TOOLS.get(key) else {}
+    is_tool = tree.said.get(span_id) in _TOOLS
+    return {keys.INVOCATION_ID: invocation_id(tree.tree_id, span_id)} if is_tool else {}

@@ -34,7 +34,8 @@ class Tree:
     one; ``adopted`` tells how the parents of spans are missing that joined without one. ``root`` is the worker's note
     of a root that left a piecewise tree before the rest, ``runs`` counts what was decided in it, ``gone`` makes up in
     ``activity`` for what was taken out. ``stamps`` holds what the gate wrote on live spans, ``said`` what they said
-    they were when they started; the SDK may evict either. Times are seconds on the buffer's clock.
+    they were when they started; the SDK may evict either. ``fresh`` are the ended spans that nobody has weighed, and
+    ``spared`` counts how often the whole tree was not, since it is over. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -44,6 +45,7 @@ class Tree:
         "copies",
         "cut",
         "end_order",
+        "fresh",
         "gone",
         "open",
         "opened_at",
@@ -60,6 +62,7 @@ class Tree:
         "seen",
         "seen_at",
         "spans",
+        "spared",
         "stamps",
         "standing",
         "trace_id",
@@ -98,6 +101,8 @@ class Tree:
         self.overflowed = False
         self.cut: frozenset[int] = frozenset()
         self.weight = 0
+        self.fresh: list[Any] = []
+        self.spared = 0
         self.seen = -1
         self.seen_at = 0.0
         self.waits_for: Tree | None = None
