@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
+from opentelemetry.context import attach, detach
 from opentelemetry.sdk.trace import Span, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import SpanKind, set_span_in_context
 
-from tests.live.gated import LONG, Gated, What, link_to, local, remote, started, trace_of
+from spangate._memory import Memory
+from tests.live.gated import LONG, LOOKS, Gated, What, link_to, local, remote, started, trace_of
 
 CLIENT = "openinference.instrumentation.openai"
 """A scope whose spans are model calls, whatever they say of themselves."""
@@ -453,6 +456,64 @@ def test_a_call_that_is_answered_in_this_process_meanwhile_is_a_run_of_its_own_a
     call.end()
 
 
+def test_a_late_span_is_known_for_one_though_the_decision_is_forgotten() -> None:
+    gated = Gated()
+    above = decided_agent(gated)
+    gated.gate._buffer._memory = Memory()
+    gated.ended("agent", "late", under=above)
+    assert gated.flush()
+    assert gated.told["late"] == "fail forest.late_child"
+    assert gated.verdicts[-1].supersedes is None
+
+
+def test_a_context_that_outlives_its_run_leads_what_starts_in_it_to_that_run() -> None:
+    gated = Gated()
+    token = attach(set_span_in_context(decided_agent(gated)))
+    try:
+        gated.get_tracer("test").start_span("leaked into", attributes=LOOKS["agent"]).end()
+    finally:
+        detach(token)
+    assert gated.flush()
+    assert gated.told["leaked into"] == "fail forest.late_child"
+
+
+def test_a_gate_that_is_added_late_judges_what_it_has_seen() -> None:
+    other = TracerProvider(shutdown_on_exit=False)
+    gated = Gated()
+    agent = started(other, "agent", "agent", None)
+    other.add_span_processor(gated.gate)
+    started(other, "tool", "tool", agent).end()
+    agent.end()
+    assert gated.flush()
+    assert gated.told == {"tool": "pass (forest.foreign_parent)", "agent": "pass (forest.foreign_parent)"}
+
+
+def test_runs_of_a_program_that_seeds_its_random_numbers_stay_apart() -> None:
+    gated = Gated()
+    for name in ("one", "two"):
+        random.seed(7)
+        with gated.open("agent", name) as agent:
+            gated.ended("tool", f"tool of {name}", under=agent)
+        assert gated.flush()
+    assert gated.told == {"one": "pass", "two": "pass"}
+    assert len({verdict.run_id for verdict in gated.verdicts}) == 2
+    assert sorted(gated.names) == ["one", "tool of one", "tool of two", "two"]
+
+
+def test_runs_with_the_same_ids_at_the_same_time_cannot_be_told_apart_and_are_refused() -> None:
+    gated = Gated()
+    random.seed(7)
+    one = gated.start("agent", "one")
+    random.seed(7)
+    two = gated.start("agent", "two")
+    one.end()
+    two.end()
+    assert gated.flush()
+    assert gated.told["one"].startswith("fail forest.duplicate_span_id forest.multiple_roots")
+    assert len(gated.told) == 1
+    assert gated.verdicts[0].totals.spans_ended == 2
+
+
 # Rule 6: strays
 
 
@@ -559,6 +620,12 @@ def alone_beside_two_agents(gated: Gated) -> None:
         gated.until(lambda: gated.told)
 
 
+def alone_beside_two_agents_behind_one_request(gated: Gated) -> None:
+    with gated.open("entry") as entry, gated.open("agent", "one", under=entry), gated.open("agent", "two", under=entry):
+        gated.ended("tool", "lost")
+        gated.until(lambda: gated.told)
+
+
 def alone_beside_no_agent(gated: Gated) -> None:
     with gated.open("other", "job"):
         gated.ended("tool", "lost")
@@ -610,6 +677,7 @@ def alone_below_a_remote_parent(gated: Gated) -> None:
     "scene",
     [
         alone_beside_two_agents,
+        alone_beside_two_agents_behind_one_request,
         alone_beside_no_agent,
         alone_beside_a_tree_that_cannot_own_it,
         alone_for_its_link,
@@ -802,6 +870,15 @@ def test_a_run_id_is_no_trace_id_and_no_attribute_of_the_user() -> None:
         pass
     assert gated.flush()
     assert gated.verdicts[0].run_id not in ("mine", "talk", format(trace_of(agent), "032x"))
+
+
+def test_an_invocation_id_begins_with_the_id_of_its_tree() -> None:
+    gated = Gated()
+    with gated.open("entry") as entry, gated.open("agent", under=entry) as agent:
+        gated.ended("tool", under=agent)
+    assert gated.flush()
+    stem = gated.verdicts[0].run_id.partition(".")[0]
+    assert gated.attributes("tool")["spangate.invocation_id"].startswith(f"{stem}-")
 
 
 def test_runs_of_one_tree_have_ids_of_one_stem() -> None:
