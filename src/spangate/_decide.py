@@ -9,11 +9,11 @@ from typing import Any
 
 from spangate._account import verdict_span_id
 from spangate._buffer import Buffer
+from spangate._fan_out import FanOut
 from spangate._judge import judge
 from spangate._look import Look, read
 from spangate._parcels import passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._records import Gate, Span, Verdict
-from spangate._release import Sender
 from spangate._run import Run
 from spangate._telemetry import Telemetry, logger
 from spangate._text import one_line
@@ -26,7 +26,7 @@ class Decider:
     def __init__(
         self,
         buffer: Buffer,
-        sender: Sender,
+        sender: FanOut,
         telemetry: Telemetry,
         gates: Sequence[Gate],
         on_verdict: Callable[[Verdict], None] | None,

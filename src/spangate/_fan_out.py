@@ -1,43 +1,63 @@
-"""Several exporters behind one gate: each gets every span, and a retry goes only to those that have refused."""
+"""Several exporters behind one gate: each has a sender and a thread of its own, so that one's fault costs no other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Callable, Sequence
 
-from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from spangate._flush import Flush
+from spangate._release import Parcel, Sender
 
 
-class FanOutExporter(SpanExporter):
-    """Exports to all of ``exporters``; a success is a success of all."""
+class FanOut:
+    """Does with all of some senders what can be done with one. A flush goes from each to the next."""
 
-    def __init__(self, exporters: Sequence[SpanExporter]) -> None:
-        self._exporters = tuple(exporters)
-        self._last: Sequence[ReadableSpan] = ()
-        self._left: list[SpanExporter] = []
+    def __init__(self, senders: Sequence[Sender]) -> None:
+        self.senders = tuple(senders)
+        for sender, following in itertools.pairwise(self.senders):
+            sender.then = following.put_flush
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export to those that have not accepted these very spans yet. What one raises, it raises after the others."""
-        todo = self._left if spans is self._last and self._left else list(self._exporters)
-        self._last, self._left = spans, list(todo)
-        error: Exception | None = None
-        for exporter in todo:
-            try:
-                accepted = exporter.export(spans) is SpanExportResult.SUCCESS
-            except Exception as raised:  # noqa: BLE001  one vendor's fault must not cost the others the spans
-                accepted, error = False, raised
-            if accepted:
-                self._left.remove(exporter)
-        if error is not None:
-            raise error
-        return SpanExportResult.FAILURE if self._left else SpanExportResult.SUCCESS
+    @property
+    def bodies(self) -> Sequence[Callable[[], None]]:
+        """What the threads of the senders do."""
+        return [sender.run for sender in self.senders]
 
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Flush all."""
-        flushed = [exporter.force_flush(timeout_millis) is not False for exporter in self._exporters]
-        return all(flushed)
+    def put(self, parcel: Parcel) -> None:
+        """Line up a parcel for every exporter. Each tells it what became of it."""
+        for sender in self.senders:
+            sender.put(parcel)
 
-    def shutdown(self) -> None:
-        """Shut all down."""
-        for exporter in self._exporters:
-            exporter.shutdown()
+    def put_flush(self, flush: Flush) -> None:
+        """Answer ``flush`` when every exporter has dealt with everything that is lined up now."""
+        self.senders[0].put_flush(flush)
+
+    def drain(self, patience_s: float = math.inf) -> None:
+        """Send what is lined up, in the calling thread."""
+        for sender in self.senders:
+            sender.drain(patience_s)
+
+    def hurry(self) -> None:
+        """Have no more pauses."""
+        for sender in self.senders:
+            sender.hurry()
+
+    def abandon(self) -> None:
+        """Give up what has not left by now."""
+        for sender in self.senders:
+            sender.abandon()
+
+    def stop(self) -> None:
+        """Let the threads end."""
+        for sender in self.senders:
+            sender.stop()
+
+    def close(self) -> None:
+        """Shut the exporters down."""
+        for sender in self.senders:
+            sender.close()
+
+    def reset(self) -> None:
+        """Forget what waits."""
+        for sender in self.senders:
+            sender.reset()

@@ -8,7 +8,6 @@ from opentelemetry import trace
 from opentelemetry.trace import TracerProvider
 
 from spangate._errors import SpangateError
-from spangate._fan_out import FanOutExporter
 from spangate._processor import GateSpanProcessor
 from spangate._takeover import processors_of, sdk_provider, take_exporters
 
@@ -45,6 +44,6 @@ def install(provider: TracerProvider | None = None, **settings: Any) -> GateSpan
         raise SpangateError(
             "the provider has no exporter to take over: pass one, as install(exporter=OTLPSpanExporter())"
         )
-    gate = GateSpanProcessor(exporters[0] if len(exporters) == 1 else FanOutExporter(exporters), **settings)
+    gate = GateSpanProcessor(exporters, **settings)
     sdk.add_span_processor(gate)
     return gate

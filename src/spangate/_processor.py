@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
@@ -16,6 +16,7 @@ from spangate._buffer import Buffer
 from spangate._decide import Decider
 from spangate._dialects import classify, dialect_of
 from spangate._exporter import otlp_exporter
+from spangate._fan_out import FanOut
 from spangate._flush import Flush
 from spangate._forest import Unit
 from spangate._forks import after_fork
@@ -44,7 +45,8 @@ class GateSpanProcessor(SpanProcessor):
     It takes the place of a BatchSpanProcessor: one line on an existing tracer provider. Traces without an agent pass.
 
     Args:
-        exporter: Takes what leaves. None: OTLP, set up by the standard ``OTEL_EXPORTER_OTLP_*`` variables.
+        exporter: Takes what leaves. Of several each takes everything, on its own: what one refuses is lost to that one.
+            None: OTLP, set up by the standard ``OTEL_EXPORTER_OTLP_*`` variables.
         gates: The gates, as :func:`spangate.default_gates` or :func:`spangate.load_policy` return them.
         grace_s: Seconds for which spans still open at their root's end are waited for.
         settle_s: Seconds for which a finished tree stays open for a span that may start yet.
@@ -63,7 +65,7 @@ class GateSpanProcessor(SpanProcessor):
 
     def __init__(  # noqa: PLR0913  one line on a provider is the whole set-up, so every setting is here
         self,
-        exporter: SpanExporter | None = None,
+        exporter: SpanExporter | Sequence[SpanExporter] | None = None,
         *,
         gates: Iterable[Gate] | None = None,
         grace_s: float = 5.0,
@@ -87,12 +89,12 @@ class GateSpanProcessor(SpanProcessor):
             max_run_spans=max_run_spans,
         )
         chosen = tuple(default_gates() if gates is None else gates)
-        self._exporter = otlp_exporter() if exporter is None else exporter
+        self._exporters = _several(otlp_exporter() if exporter is None else exporter)
         self._outlook = Outlook(self)
         self._buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM))
         self._placer = Placer(self._buffer, frozenset(SpanKind) if unit == "agent" else _ENTRY_KINDS)
         self._telemetry = Telemetry(self._buffer.count_spans)
-        self._sender = Sender(self._exporter, max_held_bytes)
+        self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])
         self._decider = Decider(self._buffer, self._sender, self._telemetry, chosen, on_verdict, dry_run=dry_run)
         scales = Scales(self._buffer, bounds)
         settler = Settler(self._buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
@@ -209,6 +211,13 @@ class GateSpanProcessor(SpanProcessor):
         self._sender.reset()
         self._worker.reset()
         self._telemetry.reset()
+
+
+def _several(exporter: SpanExporter | Sequence[SpanExporter]) -> Sequence[SpanExporter]:
+    exporters = tuple(exporter) if isinstance(exporter, Sequence) else (exporter,)
+    if not exporters:
+        raise ValueError("exporter=(): this may be an exporter, several of them, or None for OTLP")
+    return exporters
 
 
 def _stamp_request(span: Span, tree: Tree) -> None:

@@ -71,12 +71,14 @@ class Sender:
     """Owns the exporter: nobody else calls it, and it is never called twice at once.
 
     ``max_bytes`` is how much may wait here; beyond it parcels are refused at the door, with the reason ``backlog``.
-    A parcel that was taken out of ``_in_hand`` is answered for by whoever took it out.
+    A parcel that was taken out of ``_in_hand`` is answered for by whoever took it out. ``then`` is done with a flush
+    that was answered here.
     """
 
     def __init__(self, exporter: SpanExporter, max_bytes: int) -> None:
         self._exporter = exporter
         self._max_bytes = max_bytes
+        self.then: Callable[[Flush], None] = Flush.finish
         self.reset()
 
     def reset(self) -> None:
@@ -125,10 +127,7 @@ class Sender:
     def abandon(self) -> None:
         """Give up what has not left by now. It counts as lost, and nothing is sent any more."""
         self._abandoned = True
-        for parcel in list(self._in_hand):
-            sent = self._in_hand.pop(parcel, None)
-            if sent is not None:
-                parcel.refused(sent, "shutdown")
+        self._give_up("shutdown")
         for item in self._waiting():
             if isinstance(item, Parcel):
                 item.refused(0, "shutdown")
@@ -136,6 +135,12 @@ class Sender:
                 item.complete = False
                 item.finish()
         self.stop()
+
+    def _give_up(self, why: str) -> None:
+        for parcel in list(self._in_hand):
+            sent = self._in_hand.pop(parcel, None)
+            if sent is not None:
+                _attempt(partial(parcel.refused, sent, why))
 
     def close(self) -> None:
         """Shut the exporter down."""
@@ -169,6 +174,7 @@ class Sender:
         except Exception:  # the thread is an entry of its own: a defect here must not end exporting for good
             _logger.exception("the gate could not hand on what it had decided; it goes on")
             self._undelivered += 1
+            self._give_up("defect")
         self._dealt_with += sum(parcel.weight for parcel in parcels)
         if isinstance(rest, Flush):
             self._answer(rest)
@@ -206,12 +212,19 @@ class Sender:
 
     def _offer(self, due: _Chunk) -> Iterator[tuple[_Row, Refusal | None]]:
         """Export rows together; if the exporter chokes on one of them, each by itself, so that the others arrive."""
-        refusal = self._export([span for parcel, start, stop in due for span in parcel.spans[start:stop]])
-        is_by_itself = refusal is not None and refusal.is_choked and len(due) > 1
-        for parcel, start, stop in due:
-            if is_by_itself:
-                refusal = self._export(parcel.spans[start:stop])
-            yield (parcel, start, stop), refusal
+        ready: list[tuple[_Row, Sequence[Any]]] = []
+        for row in due:
+            parcel, start, stop = row
+            spans, error = _attempt(partial(parcel.spans.__getitem__, slice(start, stop)))
+            if error is None:
+                ready.append((row, spans))
+            else:
+                _logger.error("spans could not be made ready to leave", exc_info=error)
+                yield row, Refusal("defect")
+        refusal = self._export([span for _, spans in ready for span in spans])
+        is_by_itself = refusal is not None and refusal.is_choked and len(ready) > 1
+        for row, spans in ready:
+            yield row, self._export(spans) if is_by_itself else refusal
 
     def _export(self, spans: Sequence[Any]) -> Refusal | None:
         """Export some spans, patiently. Returns None if they were accepted."""
@@ -246,7 +259,7 @@ class Sender:
         gone = self._turned_away + self._undelivered
         flush.complete = flush.complete and accepted and gone == self._told
         self._told = gone
-        flush.finish()
+        self.then(flush)
 
 
 def _attempt(act: Callable[[], Any]) -> tuple[Any, BaseException | None]:

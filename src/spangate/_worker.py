@@ -1,4 +1,4 @@
-"""The two threads of a gate: one judges, one exports, so that a slow exporter never holds up a judgement."""
+"""The threads of a gate: one judges, one sends for each exporter, so that none that is slow holds up others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 
 from spangate._buffer import Buffer
+from spangate._fan_out import FanOut
 from spangate._flush import Flush
-from spangate._release import Sender
 from spangate._settle import Settler
 
 _logger = logging.getLogger("spangate")
@@ -29,7 +29,7 @@ class Worker:
     """
 
     def __init__(
-        self, buffer: Buffer, settler: Settler, sender: Sender, clock: Callable[[], float], *, pending_s: float
+        self, buffer: Buffer, settler: Settler, sender: FanOut, clock: Callable[[], float], *, pending_s: float
     ) -> None:
         self._buffer = buffer
         self._settler = settler
@@ -42,7 +42,8 @@ class Worker:
     def reset(self) -> None:
         """Have no threads and no flush: what a forked child starts with."""
         self._judge_thread = threading.Thread(target=self._judge, name="spangate-judge", daemon=True)
-        self._export_thread = threading.Thread(target=self._sender.run, name="spangate-export", daemon=True)
+        exporting = [threading.Thread(target=body, name="spangate-export", daemon=True) for body in self._sender.bodies]
+        self._threads = (self._judge_thread, *exporting)
         self._starting = threading.Lock()
         self._serving = threading.Lock()
         self._server: threading.Thread | None = None
@@ -63,7 +64,7 @@ class Worker:
             return  # another thread is at it
         try:
             self.has_started = True
-            for thread in (self._judge_thread, self._export_thread):
+            for thread in self._threads:
                 if thread.ident is None:
                     thread.start()
             self._lacks_threads = False
@@ -81,13 +82,13 @@ class Worker:
             task()
 
     def _is_inside(self) -> bool:
-        return threading.current_thread() in (self._judge_thread, self._export_thread, self._server)
+        return threading.current_thread() in (*self._threads, self._server)
 
     def flush(self, flush: Flush) -> bool:
         """Have everything judged and exported; True if it was, in time. Whoever would wait for itself does not wait."""
         if self._is_inside():
             return False
-        if self._judge_thread.is_alive() and self._export_thread.is_alive():
+        if all(thread.is_alive() for thread in self._threads):
             self._flushes.put(flush)
             self._buffer.wake()
             with self._buffer.let_go():
@@ -111,7 +112,7 @@ class Worker:
         if not self._judge_thread.is_alive():
             self._sender.close()
         with self._buffer.let_go():
-            for thread in (self._judge_thread, self._export_thread):
+            for thread in self._threads:
                 if thread.ident is not None:
                     thread.join(max(deadline - self._clock(), _LAST_S))
 

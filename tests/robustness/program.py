@@ -175,7 +175,7 @@ def fork_busy() -> None:
 
 
 def _in_child(gate: GateSpanProcessor, tracer: Tracer, number: int) -> None:
-    gate._exporter._lock = threading.Lock()  # type: ignore[attr-defined]  # the exporter's own, and not the gate's business
+    gate._exporters[0]._lock = threading.Lock()  # type: ignore[attr-defined]  # the exporter's own, and not the gate's business
     run(tracer, f"child {number}", 2)
     say(event="child flushed", complete=gate.force_flush(10_000), losses=gate.losses)
     os._exit(0)

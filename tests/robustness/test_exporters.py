@@ -211,7 +211,7 @@ def test_what_a_hanging_exporter_takes_in_the_end_is_not_sent_twice_nor_counted_
     lost = 2 * _release.CHUNK_SPANS + 1
     assert gated.gate.losses == {"shutdown": lost}
     hanging.let_go.set()
-    gated.gate._worker._export_thread.join(SOON)
+    gated.gate._worker._threads[1].join(SOON)
     assert hanging.calls == 1
     assert gated.gate.losses == {"shutdown": lost}
 
@@ -250,7 +250,7 @@ def test_what_waits_for_a_hanging_exporter_is_bounded_in_memory(hanging: Hanging
     for number in range(200):
         healthy(gated, f"{number}")
     gated.until(lambda: len(gated.verdicts) == 200)
-    sender = gated.gate._sender
+    (sender,) = gated.gate._sender.senders
     assert sender._taken_in - sender._dealt_with <= room * SPAN_OVERHEAD
     assert gated.gate.losses["backlog"] >= 400 - room
     hanging.let_go.set()
@@ -295,7 +295,7 @@ def test_without_an_exporter_the_environment_says_where_to(
         gated.gate.shutdown()
         gate = GateSpanProcessor()
         gated.add_span_processor(gate)
-        assert isinstance(gate._exporter, exporter)
+        assert isinstance(gate._exporters[0], exporter)
         healthy(gated)
         assert gate.force_flush()
         assert received.names == ["agent/0", "agent"]
@@ -306,7 +306,7 @@ def test_the_protocol_for_traces_goes_before_the_one_for_everything(monkeypatch:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")
     gate = GateSpanProcessor()
-    assert isinstance(gate._exporter, HTTPExporter)
+    assert isinstance(gate._exporters[0], HTTPExporter)
     gate.shutdown()
 
 
@@ -314,7 +314,7 @@ def test_without_a_protocol_it_is_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_PROTOCOL", raising=False)
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", raising=False)
     gate = GateSpanProcessor()
-    assert isinstance(gate._exporter, GRPCExporter)
+    assert isinstance(gate._exporters[0], GRPCExporter)
     gate.shutdown()
 
 

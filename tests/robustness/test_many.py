@@ -24,9 +24,10 @@ MIB = 1 << 20
 
 def assert_nothing_is_left(gate: GateSpanProcessor) -> None:
     """Check that the gate holds nothing for what is over, but the memory of its latest decisions."""
-    buffer, worker, sender = gate._buffer, gate._worker, gate._sender
+    buffer, worker = gate._buffer, gate._worker
+    (sender,) = gate._sender.senders
     assert repr(buffer) == "<Buffer 0 trees, 0 ended, 0 stirred>"
-    assert (buffer.count_spans(), buffer._traces, buffer._fresh, buffer._late) == (0, {}, [], {})
+    assert (buffer.count_spans(), buffer._traces, buffer._late) == (0, {}, {})
     memory = buffer._memory
     assert (memory._open, memory._unfinished) == ({}, {})
     assert len(memory._runs) <= memory._max
@@ -62,7 +63,8 @@ def test_a_run_that_never_seems_to_end_neither_fills_the_memory_nor_blocks_the_p
     assert (child.code, child.errors) == (0, "")
     flushed = child.event("flushed")
     assert flushed["complete"]
-    assert child.told == {"refused wide": "fail buffer.overflow completeness.root_open"}
+    (told,) = child.told.values()  # a tool may have been open just then
+    assert {"buffer.overflow", "completeness.root_open"} <= set(told.split())
     assert child.names() == ["refused wide"]
     assert (flushed["withheld"], flushed["losses"]) == (spans + 1, {})
     assert flushed["grown"] < 6 * bound  # the objects of the SDK alone would take more than 300 MiB
