@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -20,37 +20,44 @@ from spangate._version import __version__
 
 SCOPE = InstrumentationScope("spangate", __version__)
 _STATUS: Mapping[StatusCode, SpanStatus] = {StatusCode.OK: "OK", StatusCode.ERROR: "ERROR"}
+# A look-up in an enum's class costs as much as a call.
+_UNSET, _INTERNAL, _CLIENT = StatusCode.UNSET, SpanKind.INTERNAL, SpanKind.CLIENT
 _SAMPLED = TraceFlags.SAMPLED
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def record(span: ReadableSpan, *, is_open: bool) -> Span:
-    """Read an SDK span. The attributes are copied: an open span is still being written."""
+    """Read an SDK span. The attributes are copied: an open span is still being written.
+
+    What is ordinary is told here rather than in the functions for odd values: this runs for every span there is.
+    """
     trace_id, span_id, _, flags = span.context[:4]
-    parent, scope, kind, status = span.parent, span.instrumentation_scope, span.kind, span.status
-    code = code_of(status.status_code)
+    parent, scope, kind, status, name = span.parent, span.instrumentation_scope, span.kind, span.status, span.name
+    start, end, events, links = span.start_time, span.end_time, span.events, span.links
+    code, description = status.status_code, status.description
+    scope_name, scope_version = ("", "") if scope is None else (scope.name, scope.version)
     return Span(
         trace_id,
         span_id,
         None if parent is None else parent.span_id,
-        text(span.name),
-        nanoseconds(span.start_time) or 0,
-        None if is_open else nanoseconds(span.end_time),
-        "INTERNAL" if kind is SpanKind.INTERNAL else kind_of(kind).name,
-        "" if scope is None else text(scope.name or ""),
-        "UNSET" if code is StatusCode.UNSET else _STATUS[code],  # the hash of an enum is slow
-        text(status.description or ""),
+        name if type(name) is str else text(name),
+        start if type(start) is int else nanoseconds(start) or 0,
+        None if is_open else end if type(end) is int else nanoseconds(end),
+        "INTERNAL" if kind is _INTERNAL else "CLIENT" if kind is _CLIENT else kind_of(kind).name,
+        scope_name if type(scope_name) is str else text(scope_name or ""),
+        "UNSET" if code is _UNSET else _STATUS.get(code_of(code), "UNSET"),
+        text(description) if description else "",
         _attributes(span),
-        _events(span),
-        _links(span),
+        _events(events) if events else (),
+        _links(links) if links else (),
         span.resource.attributes,
         parent is not None and parent.is_remote,
-        parent is None or bool(parent.trace_flags & _SAMPLED),
-        bool(flags & _SAMPLED),
+        parent is None or parent.trace_flags & _SAMPLED != 0,
+        flags & _SAMPLED != 0,
         span.dropped_attributes,
         span.dropped_events,
         span.dropped_links,
-        "" if scope is None else text(scope.version or ""),
+        scope_version if type(scope_version) is str else text(scope_version or ""),
     )
 
 
@@ -67,19 +74,13 @@ def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
     return attributes.copy() if attributes else _NOTHING
 
 
-def _events(span: ReadableSpan) -> Sequence[Event]:
-    events = span.events
-    if not events:
-        return ()
+def _events(events: Iterable[SDKEvent]) -> Sequence[Event]:
     return [
         Event(text(event.name), dict(event.attributes or {}), nanoseconds(event.timestamp) or 0) for event in events
     ]
 
 
-def _links(span: ReadableSpan) -> Sequence[Link]:
-    links = span.links
-    if not links:
-        return ()
+def _links(links: Iterable[SDKLink]) -> Sequence[Link]:
     return [Link(link.context.trace_id, link.context.span_id, dict(link.attributes or {})) for link in links]
 
 
