@@ -22,7 +22,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode
 from spangate import _release, _telemetry
 from spangate._account import verdict_span_id
 from spangate._repeatable import NEW_YEAR_NS, CountingIds
-from spangate.gates import Budget, Completeness, Forest
+from spangate.gates import Budget, Cardinality, Completeness, Forest
 from tests.live.gated import LOOKS, Gated, Probe, context_of, remote
 
 HALF = "half an emoji \ud83e"
@@ -121,6 +121,17 @@ def test_stamps_are_there_though_the_sdk_evicted_them(what: Any, start: dict[str
     assert set(stamps) <= set(found)
     assert found["mine.127"] == 127
     assert found["spangate.run_id"] == gated.verdicts[0].run_id
+
+
+@pytest.mark.parametrize(("more", "told"), [(127, "pass"), (128, "fail cardinality.attributes_dropped")])
+def test_a_stamp_that_the_sdk_evicted_is_no_loss_but_what_else_went_with_it_is(more: int, told: str) -> None:
+    gated = Gated(gates=(Cardinality(),))
+    with gated.open("agent") as agent, gated.open("tool", under=agent) as tool:
+        tool.set_attributes(LOOKS["tool"])  # again, so that the stamp is the oldest
+        for number in range(more):
+            tool.set_attribute(f"mine.{number}", number)
+    assert gated.flush()
+    assert gated.told == {"agent": told}
 
 
 def test_an_agent_is_known_for_one_though_the_sdk_evicted_what_it_said() -> None:

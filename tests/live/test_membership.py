@@ -284,6 +284,15 @@ def test_where_another_provider_owns_the_parents_each_tree_is_a_run_of_its_own()
     assert gated.told == {"one": "pass (forest.foreign_parent)", "two": "pass (forest.foreign_parent)"}
 
 
+def test_a_parent_of_another_provider_is_foreign_whether_or_not_it_has_ended() -> None:
+    gated = Gated()
+    root = started(TracerProvider(shutdown_on_exit=False), "other", "root", None)
+    root.end()
+    gated.ended("agent", under=root)
+    assert gated.flush()
+    assert gated.told == {"agent": "pass (forest.foreign_parent)"}
+
+
 def test_two_providers_interleaved_leave_a_hole_in_the_run_of_the_one_that_is_gated() -> None:
     gated = Gated()
     other = TracerProvider(shutdown_on_exit=False)
@@ -407,6 +416,27 @@ def test_what_is_too_late_for_an_agent_below_a_request_is_too_late_for_that_agen
         gated.until(lambda: "late" in gated.told)
     assert gated.told["late"] == "fail forest.late_child"
     assert gated.verdicts[-1].supersedes == hex_id(agent)
+
+
+@pytest.mark.parametrize("kind", [SpanKind.SERVER, SpanKind.CONSUMER])
+def test_what_is_handled_too_late_for_a_refused_run_is_withheld_with_it(kind: SpanKind) -> None:
+    gated = Gated()
+    gated.ended("other", "handled", under=refused_agent(gated), kind=kind)
+    assert gated.flush()
+    assert gated.names == ["refused first"]
+
+
+def test_calls_below_a_request_that_has_ended_join_those_that_still_run() -> None:
+    gated = Gated(grace_s=LONG)
+    entry = gated.start("entry", "POST /")
+    stream = gated.start("generation", "stream", under=entry)
+    entry.end()
+    gated.until_left("POST /")
+    gated.ended("tool", under=entry)
+    stream.end()
+    gated.until_left("POST /", "stream", "tool")
+    assert gated.told == {"POST /": "pass"}
+    assert gated.verdicts[0].totals.spans_ended == 2
 
 
 def test_a_background_task_that_starts_another_is_still_after_the_request() -> None:
@@ -848,6 +878,17 @@ def test_a_bound_reached_below_a_request_does_not_taint_an_agent_that_starts_lat
     assert gated.told == {"agent": "pass"}
 
 
+def test_a_span_below_a_request_that_turns_out_to_be_the_agent_is_refused_for_what_went_before() -> None:
+    gated = Gated(max_run_spans=3)
+    with gated.open("entry", "session") as entry, gated.open("other", "loop", under=entry) as loop:
+        for number in range(4):
+            gated.ended("other", f"step {number}", under=loop)
+        gated.until(lambda: len(gated.names) == 4)
+        loop.set_attribute("gen_ai.operation.name", "invoke_agent")
+    assert gated.flush()
+    assert gated.told == {"loop": "fail buffer.overflow"}
+
+
 def test_a_bound_reached_by_an_agent_refuses_what_is_held_and_withholds_the_rest() -> None:
     gated = Gated(max_run_spans=3)
     with gated.open("agent") as agent:
@@ -890,3 +931,13 @@ def test_runs_of_one_tree_have_ids_of_one_stem() -> None:
     stems = {verdict.run_id.partition(".")[0] for verdict in gated.verdicts}
     assert len(stems) == 1
     assert len({verdict.run_id for verdict in gated.verdicts}) == 2
+
+
+@pytest.mark.parametrize("above", ["other", "entry"])
+def test_every_run_is_told_what_is_wrong_with_its_process(above: What, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEPARENT", "00-0-0-00")
+    gated = Gated()
+    with gated.open(above) as root:
+        gated.ended("agent", under=root)
+    assert gated.flush()
+    assert list(gated.told.values()) == ["pass (context.traceparent_invalid)"]
