@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from opentelemetry import trace
@@ -9,7 +10,7 @@ from opentelemetry.trace import TracerProvider
 
 from spangate._errors import SpangateError
 from spangate._processor import GateSpanProcessor
-from spangate._takeover import processors_of, sdk_provider, take_exporters
+from spangate._takeover import exporters_of, flush, processors_of, sdk_provider, take_exporters
 
 
 def install(provider: TracerProvider | None = None, **settings: Any) -> GateSpanProcessor:
@@ -20,13 +21,14 @@ def install(provider: TracerProvider | None = None, **settings: Any) -> GateSpan
 
     Args:
         provider: the provider; None: the global one, ``opentelemetry.trace.get_tracer_provider()``.
-        settings: as for :class:`GateSpanProcessor`. ``exporter`` adds one more to those that are taken over.
+        settings: as for :class:`GateSpanProcessor`. ``exporter`` adds one or more to those that are taken over.
 
     Returns:
         The gate.
 
     Raises:
         SpangateError: there is no SDK tracer provider to put a gate on, or it exports nowhere and no exporter is given.
+        ValueError: a setting out of its range; the provider is as it was then.
     """
     sdk = sdk_provider(trace.get_tracer_provider() if provider is None else provider)
     if sdk is None:
@@ -39,11 +41,19 @@ def install(provider: TracerProvider | None = None, **settings: Any) -> GateSpan
         if isinstance(processor, GateSpanProcessor):
             return processor
     given = settings.pop("exporter", None)
-    exporters = [*take_exporters(processors), *(() if given is None else (given,))]
+    added = given if isinstance(given, Sequence) else () if given is None else (given,)
+    exporters = [*exporters_of(processors), *added]
     if not exporters:
         raise SpangateError(
             "the provider has no exporter to take over: pass one, as install(exporter=OTLPSpanExporter())"
         )
     gate = GateSpanProcessor(exporters, **settings)
+    for processor in processors:
+        flush(processor)
+    stand_ins = take_exporters(processors)
     sdk.add_span_processor(gate)
+    for processor in processors:
+        flush(processor)  # what ended meanwhile, to the stand-ins
+    for stand_in in stand_ins:
+        stand_in.hand_over(gate.on_end)
     return gate

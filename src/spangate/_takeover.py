@@ -5,21 +5,34 @@ Nothing here is public API of theirs, so every step is guarded: what is not foun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 _MAX_DEPTH = 6
+_logger = logging.getLogger("spangate")
 
 
 class NoExporter(SpanExporter):
-    """Stands where an exporter was taken away: what arrives has gone, or will go, through the gate."""
+    """Stands where an exporter was taken away, and keeps what arrives until the gate is there."""
 
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:  # noqa: ARG002  the interface's name
-        """Accept and forget."""
+    def __init__(self) -> None:
+        self._kept: list[ReadableSpan] | None = []
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Accept."""
+        if self._kept is not None:
+            self._kept.extend(spans)
         return SpanExportResult.SUCCESS
+
+    def hand_over(self, take: Callable[[ReadableSpan], None]) -> None:
+        """Give away what was kept, and keep no more: from now on it goes through the gate anyway."""
+        kept, self._kept = self._kept, None
+        for span in kept or ():
+            take(span)
 
     def shutdown(self) -> None:
         """Do nothing."""
@@ -75,14 +88,25 @@ def _is_batcher(value: Any) -> bool:
     return isinstance(getattr(value, "_exporter", None), SpanExporter)
 
 
-def take_exporters(processors: Sequence[SpanProcessor], timeout_millis: int = 5_000) -> list[SpanExporter]:
-    """Take the exporters away from ``processors``, which go on without; what they held is flushed to them first."""
-    taken: dict[int, SpanExporter] = {}
+def exporters_of(processors: Iterable[SpanProcessor]) -> list[SpanExporter]:
+    """List the exporters that processors lead to, each once."""
+    found = {id(exporter): exporter for processor in processors for _, _, exporter in exporters_in(processor)}
+    return list(found.values())
+
+
+def take_exporters(processors: Iterable[SpanProcessor]) -> list[NoExporter]:
+    """Take the exporters away from ``processors``, which go on without. Returns what stands in their places."""
+    stand_ins: list[NoExporter] = []
     for processor in processors:
-        found = exporters_in(processor)
-        if found:
-            processor.force_flush(timeout_millis)
-        for owner, name, exporter in found:
-            setattr(owner, name, NoExporter())
-            taken[id(exporter)] = exporter
-    return list(taken.values())
+        for owner, name, _ in exporters_in(processor):
+            stand_ins.append(NoExporter())
+            setattr(owner, name, stand_ins[-1])
+    return stand_ins
+
+
+def flush(processor: SpanProcessor, timeout_millis: int = 5_000) -> None:
+    """Have a processor hand to its exporters what it holds."""
+    try:
+        processor.force_flush(timeout_millis)
+    except Exception:  # a vendor's, or anybody's; it must not keep the program from being set up
+        _logger.exception("%s could not be flushed", type(processor).__name__)
