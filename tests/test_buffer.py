@@ -82,7 +82,8 @@ class BufferMachine(RuleBasedStateMachine):
     def start_child(self, parent: Live, span_id: int) -> Any:
         live = Live(parent.trace_id, span_id, self.now())
         live.tree = self.buffer.join(parent.trace_id, span_id, parent.span_id, live)
-        held = [tree for tree in self.buffer.held() if tree.trace_id == parent.trace_id and parent.span_id in tree.spans]
+        of_trace = [tree for tree in self.buffer.held() if tree.trace_id == parent.trace_id]
+        held = [tree for tree in of_trace if parent.span_id in tree.spans]
         assert live.tree in held if held else live.tree is None
         if live.tree is None:
             return multiple()
@@ -256,7 +257,7 @@ def test_a_tree_waits_for_a_host_only_while_both_are_here(is_held: bool, is_aske
     stray = held_in(buffer, Tree(2, 2, "stray"), Live(2, 2, 2))
     if not is_held:
         buffer.seize(host, decision(host))
-    assert buffer.hold_for(stray, host) is is_asked
+    assert buffer.hold_for(stray, host, 1) is is_asked
 
 
 def test_a_tree_that_waited_is_looked_at_again_when_its_host_is_decided() -> None:
@@ -265,7 +266,7 @@ def test_a_tree_that_waited_is_looked_at_again_when_its_host_is_decided() -> Non
     root = Live(2, 2, 2)
     stray = held_in(buffer, Tree(2, 2, "stray"), root)
     buffer.end(2, 2, root.end())
-    buffer.hold_for(stray, host)
+    buffer.hold_for(stray, host, 1)
     assert buffer.ended() == []
     buffer.seize(host, decision(host))
     assert buffer.ended() == [stray]

@@ -297,13 +297,13 @@ class Buffer:
         with self._lock:
             return any(True for _ in self._memory.overlapping(order))
 
-    def hold_for(self, tree: Tree, host: Tree) -> bool:
-        """Let ``tree`` wait until ``host`` is decided. False if either is gone."""
+    def hold_for(self, tree: Tree, host: Tree, root_id: int) -> bool:
+        """Let ``tree`` wait until the run with this root in ``host`` is decided. False if either tree is gone."""
         with self._lock:
             if tree not in self._trees or host not in self._trees:
                 return False
             tree.waits_for = host
-            host.claims.append(tree)
+            host.claims[tree] = root_id
             self._ended.pop(tree, None)
             return True
 
@@ -397,24 +397,24 @@ class Buffer:
             waiting, decided.waiting = decided.waiting, []
             return waiting
 
-    def free_claims(self, host: Tree) -> None:
-        """Let the trees that wait for ``host`` wait no longer."""
+    def free_claims(self, host: Tree, claims: Collection[Tree]) -> None:
+        """Let these of the trees that wait for ``host`` wait no longer."""
         with self._lock:
-            self._free_claims(host)
+            self._free_claims(host, claims)
 
-    def _free_claims(self, host: Tree) -> None:
-        for claim in host.claims:
+    def _free_claims(self, host: Tree, claims: Collection[Tree]) -> None:
+        for claim in claims:
+            host.claims.pop(claim, None)
             claim.waits_for = None
             if claim in self._trees:
                 self._ended[claim] = None
-        host.claims = []
 
     def _forget(self, tree: Tree) -> None:
         del self._trees[tree]
         self._count -= len(tree.spans) + len(tree.twins)
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
-        self._free_claims(tree)
+        self._free_claims(tree, list(tree.claims))
         if self._traces[tree.trace_id].drop_tree(tree):
             del self._traces[tree.trace_id]
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 from spangate._buffer import Buffer
 from spangate._decide import Decider
-from spangate._forest import Unit, can_host, find_runs, has_agent, is_stray_candidate
+from spangate._forest import Part, Unit, can_host, find_runs, has_agent, is_stray_candidate
 from spangate._look import Look, Looks
 from spangate._records import Finding, Span
 from spangate._run import Run
@@ -40,16 +40,25 @@ class Claims:
             self._hosts = [host for host in self._buffer.held() if self._may_have_lost_it(host)]
         around = (host for host in self._hosts if host.was_open_at(tree.order) and self._buffer.is_held(host))
         hosts = list(islice(around, 2))
-        return len(hosts) == 1 and self._can_host(hosts[0]) and self._buffer.hold_for(tree, hosts[0])
+        run_ids = [root.span_id for host in hosts for root in self._roots(host)]
+        return len(hosts) == len(run_ids) == 1 and self._buffer.hold_for(tree, hosts[0], run_ids[0])
 
     def _may_have_lost_it(self, other: Tree) -> bool:
         """Say whether an agent role is visible in a tree that is not as lost itself."""
         look = self._looks.at(other)
         return has_agent(look.spans) and not _is_candidate(other, look)
 
-    def _can_host(self, host: Tree) -> bool:
+    def _roots(self, host: Tree) -> list[Span]:
+        """List the roots of the runs in a tree that could own a stray."""
         spans = self._looks.at(host).spans
-        return can_host(spans) and not (host.piecewise and len(find_runs(spans[0], spans, self._unit)[0]) > 1)
+        if not host.piecewise:
+            return [spans[0]] if can_host(spans) else []
+        return [part.root for part in find_runs(spans[0], spans, self._unit)[0] if can_host(part.spans)]
+
+    def of_part(self, tree: Tree, part: Part) -> list[Tree]:
+        """List the candidates that wait for one of the runs in a tree, or for what has become a part of it."""
+        ids = {part.root.span_id, *(span.span_id for span in part.spans)} if tree.claims else ()
+        return [claim for claim, root_id in tree.claims.items() if root_id in ids]
 
     def decide(self, run: Run, look: Look, bearer: Span, decided: Decided, candidates: Iterable[Tree]) -> None:
         """Decide a run together with the strays that it claims among the trees that waited for it."""

@@ -84,8 +84,6 @@ class Parts:
         look = self._looks.at(tree)
         root = look.spans[0]
         parts, outside = self._divide(tree, root, look.spans)
-        if len(parts) > 1:
-            self._buffer.free_claims(tree)
         waiting: list[float] = []
         kept: set[int] = set()
         for part in parts:
@@ -147,11 +145,11 @@ class Parts:
         """Decide a part. False if a span has joined it meanwhile, so that it is not over."""
         run_id = f"{tree.tree_id}.{tree.runs + 1}"
         decided = remembered(tree, run_id, part.spans)
+        candidates = self._claims.of_part(tree, part)
         if not self._take(tree, part, look, decided, is_quiet=is_quiet):
             return False
         tree.runs += 1
-        candidates = tree.claims
-        self._buffer.free_claims(tree)
+        self._buffer.free_claims(tree, candidates)
         notes = [*self._terms.notes, *notes_of(tree, part.root, part.spans, trigger)]
         self._claims.decide(Run(run_id, part.root, part.spans, trigger, notes), look, part.bearer, decided, candidates)
         return True

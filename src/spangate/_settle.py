@@ -61,8 +61,9 @@ class Settler:
             self._force(tree, trigger, now)
         stirred = self._parts.stirred()
         waiting, ripe = self._look_at_whole(self._buffer.ended(), now, flush)  # strays first: their runs may go next
+        claims = {claim for tree in stirred for claim in tree.claims}
         waiting += self._parts.settle(stirred, now, flush)
-        waiting += self._decide_ripe(ripe, now, flush)
+        waiting += self._decide_ripe(ripe, claims, now, flush)
         if flush is not None and flush.closing:
             for tree in self._buffer.held():
                 self._force(tree, "shutdown", now)
@@ -97,12 +98,13 @@ class Settler:
     def _is_stray(self, tree: Tree, look: Look) -> bool:
         return self._claim_strays and self._claims.hold(tree, look)
 
-    def _decide_ripe(self, ripe: Sequence[_Ripe], now: float, flush: Flush | None) -> list[float]:
-        candidates = {candidate for tree, _, _ in ripe for candidate in tree.claims}
+    def _decide_ripe(self, ripe: Sequence[_Ripe], claims: set[Tree], now: float, flush: Flush | None) -> list[float]:
+        """Decide what is over, and at once what no run has claimed of ``claims`` and its own: a flush wants it all."""
+        claims = claims.union(claim for tree, _, _ in ripe for claim in tree.claims)
         waiting = [end for row in ripe for end in self._decide(*row)]
-        if candidates:  # those that no run has claimed wait for nobody now; a flush must not leave them behind
-            freed, more = self._look_at_whole([tree for tree in self._buffer.ended() if tree in candidates], now, flush)
-            waiting += [*freed, *self._decide_ripe(more, now, flush)]
+        if claims:
+            freed, more = self._look_at_whole([tree for tree in self._buffer.ended() if tree in claims], now, flush)
+            waiting += [*freed, *self._decide_ripe(more, set(), now, flush)]
         return waiting
 
     def _force(self, tree: Tree, trigger: Trigger, now: float) -> None:
@@ -145,7 +147,7 @@ class Settler:
 
     def _decide(self, tree: Tree, look: Look, trigger: Trigger) -> list[float]:
         """Decide a tree as it was seen, or as it stands if it may not wait. Returns its grace's end if it goes on."""
-        candidates = tree.claims
+        candidates = list(tree.claims)
         decided = self._looks.close(tree, look, tree.tree_id)
         if decided is None and trigger in _AT_REST and all(span.end_ns is not None for span in look.spans):
             ended_at = tree.root_ended_at  # a span has joined meanwhile

@@ -31,11 +31,12 @@ class Tree:
     handler, or with many agents under one span) are decided part by part; ``passing`` ones let through whatever is no
     agent, ``overflowed`` ones because a bound was reached; ``cut`` are spans that were open in a piecewise tree when it
     reached one. ``waits_for`` is the tree that this one may be a stray of, ``claims`` are the trees that wait for this
-    one; ``adopted`` tells how the parents of spans are missing that joined without one. ``root`` is the worker's note
-    of a root that left a piecewise tree before the rest, ``runs`` counts what was decided in it, ``gone`` makes up in
-    ``activity`` for what was taken out. ``stamps`` holds what the gate wrote on live spans, ``said`` what they said
-    they were when they started; the SDK may evict either. ``fresh`` are the ended spans that nobody has weighed, and
-    ``spared`` counts how often the whole tree was not, since it is over. Times are seconds on the buffer's clock.
+    one, each with the id of the root of the run in it that is meant; ``adopted`` tells how the parents of spans are
+    missing that joined without one. ``root`` is the worker's note of a root that left a piecewise tree before the rest,
+    ``runs`` counts what was decided in it, ``gone`` makes up in ``activity`` for what was taken out. ``stamps`` holds
+    what the gate wrote on live spans, ``said`` what they said they were when they started; the SDK may evict either.
+    ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
+    it is over. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -106,7 +107,7 @@ class Tree:
         self.seen = -1
         self.seen_at = 0.0
         self.waits_for: Tree | None = None
-        self.claims: list[Tree] = []
+        self.claims: dict[Tree, int] = {}
         self.adopted: dict[int, Standing] = {}
         self.root: Any = None
         self.said: dict[int, tuple[str, Any]] = {}

@@ -770,6 +770,40 @@ def test_an_agent_below_a_request_owns_its_strays() -> None:
     assert gated.told == {"agent": "fail forest.stray_root"}
 
 
+def test_an_agent_that_streams_on_when_its_request_has_ended_owns_its_strays() -> None:
+    gated = Gated()
+    entry = gated.start("entry")
+    agent = gated.start("agent", under=entry)
+    gated.ended("tool", "lost")
+    assert gated.flush()
+    entry.end()
+    gated.until_left("entry")
+    agent.end()
+    assert gated.flush()
+    assert gated.told == {"agent": "fail forest.stray_root"}
+
+
+def test_a_stray_stays_with_the_agent_that_ran_when_it_started() -> None:
+    gated = Gated()
+    with gated.open("entry") as entry:
+        one = gated.start("agent", "one", under=entry)
+        gated.ended("tool", "lost")
+        assert gated.flush()
+        gated.ended("agent", "two", under=entry)
+        assert gated.flush()
+        one.end()
+    assert gated.flush()
+    assert gated.told == {"two": "pass", "one": "fail forest.stray_root"}
+
+
+def test_what_an_agent_below_a_request_does_not_claim_is_judged_in_the_same_flush() -> None:
+    gated = Gated()
+    with gated.open("entry") as entry, gated.open("agent", under=entry):
+        gated.ended("generation", "moderation")
+    assert gated.flush()
+    assert gated.told == {"agent": "pass (forest.stray_generation)", "moderation": "pass"}
+
+
 def test_strays_of_the_next_agent_behind_the_same_request_are_its_own() -> None:
     gated = Gated()
     with gated.open("entry") as entry:

@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from opentelemetry.sdk.trace import Span
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanKind
 
@@ -355,6 +355,21 @@ def test_a_young_agent_of_an_old_session_is_left_alone() -> None:
     session.end()
 
 
+def test_an_old_session_is_let_go_once_and_not_again_at_every_look() -> None:
+    gated = Stepped(max_run_age_s=10.0)
+    session = gated.start("entry")
+    gated.look(10.0)
+    with gated.open("other", "unknown", under=session) as unknown:
+        gated.ended("other", "step", under=unknown)
+        gated.look(11.0)
+        unknown.set_attribute("gen_ai.operation.name", "invoke_agent")
+    for second in (12.0, 13.0):
+        gated.look(second)
+    assert gated.told == {"unknown": "pass"}
+    assert gated.verdicts[0].totals.spans_started == 2
+    session.end()
+
+
 def big(gated: Gated, what: What, name: str, mebibytes: int) -> Span:
     """Start a tree that holds so much."""
     root = gated.start(what, name)
@@ -464,15 +479,36 @@ def test_what_starts_after_the_root_of_a_released_run_turns_the_verdict() -> Non
     assert gated.attributes("refused late")["spangate.spans_withheld"] == 1
 
 
-def test_a_span_that_ended_already_does_not_come_again() -> None:
+class Echo(SpanProcessor):
+    """Keeps what ended, to be told again."""
+
+    def __init__(self) -> None:
+        self.ended: list[ReadableSpan] = []
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.ended.append(span)
+
+
+def test_a_span_that_ends_twice_since_the_gate_is_there_twice_does_not_come_again() -> None:
+    gated = Stepped()
+    gated.add_span_processor(echo := Echo())
+    with gated.open("entry") as entry:
+        gated.ended("other", "query", under=entry)
+        gated.look(1.0)
+        gated.gate.on_end(echo.ended[0])
+        gated.look(2.0)
+        assert gated.names == ["query"]
+
+
+def test_a_gate_that_is_there_twice_is_told_of() -> None:
     gated = Gated(settle_s=0.0)
     gated.add_span_processor(gated.gate)  # by mistake
     with gated.open("entry", "POST /") as entry:
         for number in range(50):
             gated.ended("other", f"query {number}", under=entry)
         gated.ended("agent", under=entry)
-    assert gated.flush()
     gated.until(lambda: len(gated.names) >= 52)
+    assert gated.flush()
     assert len(gated.names) == 52
     assert gated.told == {"agent": "pass (export.duplicate_span)"}
 
