@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span
 from opentelemetry.trace import SpanKind, TraceFlags
 
 from spangate._buffer import Buffer
+from spangate._odd import kind_of
 from spangate._tree import Decided, Standing, Tree
 
 
@@ -69,7 +70,7 @@ class Placer:
     def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
         tree = Tree(span.context.trace_id, span.context.span_id, format(self._random.getrandbits(64), "016x"))
         follows = above is not None and above.has_agent
-        tree.standing, tree.piecewise = standing, span.kind in self._piecewise_kinds and not follows
+        tree.standing, tree.piecewise = standing, kind_of(span.kind) in self._piecewise_kinds and not follows
         if standing == "cut":
             tree.overflowed = above is None or not above.is_entry
         else:

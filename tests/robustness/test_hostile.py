@@ -68,6 +68,7 @@ STARTS: Mapping[str, Mapping[str, Any]] = {
     "no kind": {"kind": None},
     "a kind in words": {"kind": "server"},
     "a kind that is a number": {"kind": 2},
+    "a kind that is a list": {"kind": [1]},
     "a start between two moments": {"start_time": 1.7e18},
 }
 """How anybody may start a span."""

@@ -16,8 +16,8 @@ from opentelemetry.sdk.trace import ConcurrentMultiSpanProcessor, ReadableSpan, 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from spangate import Finding, GateSpanProcessor, Run, Verdict, _decide
-from tests.live.gated import LONG, SOON, Gated, context_of, started
+from spangate import Finding, GateSpanProcessor, Run, Verdict, _decide, _leaving
+from tests.live.gated import LONG, SOON, Gated, Probe, context_of, started
 
 
 def healthy(gated: Gated, name: str = "agent", tools: int = 1) -> None:
@@ -106,6 +106,11 @@ def test_another_processor_that_raises_costs_the_gate_nothing() -> None:
         gated.ended("agent")
     assert gated.flush()
     assert gated.told == {"agent": "pass"}
+
+
+def test_without_any_exporter_it_says_what_may_be_given() -> None:
+    with pytest.raises(ValueError, match="an exporter, several of them, or None"):
+        GateSpanProcessor(())
 
 
 # After the end
@@ -313,6 +318,42 @@ def test_what_cannot_be_settled_is_given_up_in_the_end_and_the_rest_goes_on(
     gated.until(lambda: "good" in gated.names)
 
 
+def test_a_defect_in_handing_on_costs_what_was_handed_on_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gated = Gated()
+    with monkeypatch.context() as patch:
+        patch.setattr(gated.gate._telemetry, "release", _fail)
+        healthy(gated, "first")
+        assert not gated.flush()
+    assert "could not hand on" in caplog.text
+    healthy(gated, "second")
+    assert gated.flush()
+    assert gated.names[-2:] == ["second/0", "second"]
+
+
+def test_spans_that_cannot_be_made_ready_cost_those_beside_them_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gated = Gated(settle_s=LONG)  # so that both leave together
+    healthy(gated, "bad")
+    healthy(gated, "good")
+    make = _leaving.ReleasedSpan.__init__
+
+    def fails_on_bad(self: Any, source: ReadableSpan, *more: Any) -> None:
+        if source.name == "bad/0":
+            _fail()
+        make(self, source, *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_leaving.ReleasedSpan, "__init__", fails_on_bad)
+        assert not gated.flush()
+    assert gated.names[:2] == ["good/0", "good"]
+    assert gated.names[2:] == ["refused bad"]
+    assert gated.gate.losses == {"defect": 2}
+    assert "could not be made ready" in caplog.text
+
+
 @pytest.mark.parametrize("place", ["judge", "run_parcel", "verdict_parcel"])
 def test_a_run_that_cannot_be_judged_is_withheld_and_counted(
     place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -392,6 +433,61 @@ def test_threads_that_could_not_start_are_tried_again_with_the_next_tree(monkeyp
 
 def _no_more_threads(_thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
+
+
+def test_who_starts_the_threads_second_does_not_wait_for_the_first() -> None:
+    gated = Gated(settle_s=LONG)
+    with gated.gate._worker._starting:  # another thread is at it
+        healthy(gated)
+    assert not gated.gate._worker.has_started
+    healthy(gated, "second")
+    assert gated.flush()
+    assert set(gated.told) == {"agent", "second"}
+
+
+def test_without_a_thread_to_export_a_flush_waits_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, let_go = threading.Event(), threading.Event()
+
+    def callback(_verdict: Verdict) -> None:
+        hangs.set()
+        let_go.wait(60.0)
+
+    gated = Gated(on_verdict=callback)
+    start = threading.Thread.start
+
+    def only_the_judge(thread: threading.Thread) -> None:
+        if thread.name == "spangate-export":
+            _no_more_threads(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", only_the_judge)
+    healthy(gated)
+    assert hangs.wait(SOON)
+    assert not gated.flush(0.05)
+    let_go.set()
+    assert gated.flush()
+    assert gated.names == ["agent/0", "agent"]
+
+
+@pytest.mark.parametrize("where", ["judging", "telling", "exporting", "settling"])
+def test_an_interrupt_from_the_keyboard_reaches_the_program_that_flushes(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", _no_more_threads)
+    gated = Gated(
+        gates=[interrupt] if where == "judging" else (),
+        on_verdict=interrupt if where == "telling" else None,
+        exporter=Probe(interrupt) if where == "exporting" else None,
+    )
+    healthy(gated)
+    with monkeypatch.context() as patch:
+        if where == "settling":
+            patch.setattr(gated.gate._worker._settler, "tick", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            gated.flush()
 
 
 def test_a_flush_from_a_handler_that_interrupted_the_gate_is_served() -> None:
