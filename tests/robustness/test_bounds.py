@@ -57,4 +57,4 @@ def test_an_agent_below_a_request_that_was_let_go_is_a_run_of_its_own() -> None:
         gated.ended("tool", under=agent)
     assert gated.flush()
     assert gated.told == {"agent": "pass"}
-    assert root
+    root.end()
