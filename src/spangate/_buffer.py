@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import repeat, takewhile
 from typing import Any
 
 from spangate._memory import Memory
@@ -338,7 +338,7 @@ class Buffer:
         self._memory.remember(decided, open_ids)
 
     def take(
-        self, tree: Tree, members: Iterable[tuple[int, Any]], decided: Decided, activity: int | None = None
+        self, tree: Tree, members: Sequence[tuple[int, Any]], decided: Decided, activity: int | None = None
     ) -> int | None:
         """Take some spans out of a piecewise tree; ``decided`` remembers them. The last one takes the tree along.
 
@@ -349,17 +349,17 @@ class Buffer:
             The tree's activity afterwards. None, and nothing is taken, if the tree is gone or its activity is not
             ``activity`` (None: whatever it is).
         """
+        ids, seen = [span_id for span_id, _ in members], [span for _, span in members]
+        open_ids = [span_id for span_id, span in members if is_live(span)]
         with self._lock:
             if tree not in self._trees or activity not in (None, tree.activity):
                 return None
             before, size = tree.activity, len(tree.spans) + len(tree.twins)
-            open_ids: list[int] = []
-            for span_id, seen in members:
-                held = self._pop(tree, span_id, seen)
-                if is_live(held):
-                    open_ids.append(span_id)
-                elif held is not seen and held is not None:
-                    decided.waiting.append(held)
+            held = self._pop_all(tree, ids, seen)
+            if held != seen:
+                open_ids = [span_id for span_id, span in zip(ids, held, strict=True) if is_live(span)]
+                ended = (now for now, then in zip(held, seen, strict=True) if now is not then and now is not None)
+                decided.waiting += [span for span in ended if not is_live(span)]
             tree.open -= len(open_ids)
             taken = size - len(tree.spans) - len(tree.twins)
             tree.weight -= tree.weight * taken // (size or 1)
@@ -369,6 +369,13 @@ class Buffer:
             if not tree.spans:
                 self._forget(tree)
             return tree.activity
+
+    def _pop_all(self, tree: Tree, ids: Sequence[int], seen: Sequence[Any]) -> list[Any]:
+        """Take spans out of a tree; of very many in C, since every hook waits for that."""
+        trace = self._traces[tree.trace_id]
+        if tree.twins or trace.shared or trace.main is not tree:
+            return [self._pop(tree, span_id, span) for span_id, span in zip(ids, seen, strict=True)]
+        return [*map(tree.spans.pop, ids, repeat(None))]
 
     def _pop(self, tree: Tree, span_id: int, seen: Any) -> Any | None:
         held = tree.spans.pop(span_id) if tree.spans.get(span_id) is seen and not tree.twins else None
