@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from opentelemetry.context import attach, detach, set_value
+from opentelemetry.context import attach, detach
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from spangate._flush import Flush
+from spangate._takeover import silenced
 from spangate._tree import SPAN_OVERHEAD
 
 CHUNK_SPANS = 512
@@ -31,7 +32,6 @@ BACKOFF_S = 0.25
 """Pause after the first refusal; each further one is twice as long."""
 
 _logger = logging.getLogger("spangate")
-_SUPPRESS = "suppress_instrumentation"  # the key that instrumentations of HTTP and gRPC clients look for
 _CHOKED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What an exporter raises that cannot write a span, as against one that cannot reach its backend."""
 
@@ -242,11 +242,7 @@ class Sender:
         return seconds <= self._patient_until - time.monotonic() and not self._hurry.wait(seconds)
 
     def _try(self, spans: Sequence[Any]) -> Refusal | None:
-        token = attach(set_value(_SUPPRESS, True))  # noqa: FBT003  a context value, not a flag of ours
-        try:
-            result, error = _attempt(partial(self._exporter.export, spans))
-        finally:
-            detach(token)
+        result, error = _attempt(partial(self._exporter.export, spans))
         if error is not None:
             return Refusal(f"raised {type(error).__name__}", isinstance(error, _CHOKED))
         return Refusal("refused") if result is SpanExportResult.FAILURE else None
@@ -263,13 +259,16 @@ class Sender:
 
 
 def _attempt(act: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Call an exporter, which may be anybody's: whatever it raises must not end the thread."""
+    """Call an exporter, which may be anybody's: it must not end the thread, nor have its own calls traced."""
+    token = attach(silenced())
     try:
         return act(), None
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001  sys.exit() and a cancelled task end threads too
         return None, error
+    finally:
+        detach(token)
 
 
 def _chunks(parcels: Sequence[Parcel]) -> Iterator[_Chunk]:

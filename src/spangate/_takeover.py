@@ -1,4 +1,4 @@
-"""The only place that looks inside the SDK and inside vendors' processors: which exporters hang on a provider.
+"""The only place that looks inside the SDK and inside vendors' processors: their exporters, and what keeps them quiet.
 
 Nothing here is public API of theirs, so every step is guarded: what is not found as expected is left alone and named.
 """
@@ -9,11 +9,23 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import opentelemetry.context
+from opentelemetry.context import Context, set_value
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 _MAX_DEPTH = 6
 _logger = logging.getLogger("spangate")
+
+
+def silenced() -> Context:
+    """Return the current context with what keeps instrumentations from tracing what an exporter does.
+
+    The SDK's own processors set a key that is not public; some instrumentations know that one only, some the other.
+    """
+    context = set_value("suppress_instrumentation", True)  # noqa: FBT003  a context value, not a flag of ours
+    key = getattr(opentelemetry.context, "_SUPPRESS_INSTRUMENTATION_KEY", None)
+    return context if key is None else set_value(key, True, context)  # noqa: FBT003
 
 
 class NoExporter(SpanExporter):

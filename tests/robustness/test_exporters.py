@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from opentelemetry import context as context_api
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GRPCExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HTTPExporter
 from opentelemetry.sdk.trace import ReadableSpan
@@ -324,3 +325,31 @@ def test_a_protocol_that_there_is_no_exporter_for_is_named(protocol: str, monkey
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", raising=False)
     with pytest.raises(SpangateError, match=f"OTEL_EXPORTER_OTLP_PROTOCOL='{protocol}': this may be grpc or http"):
         GateSpanProcessor()
+
+
+# What an exporter does itself
+
+
+@pytest.mark.parametrize("key", ["suppress_instrumentation", context_api._SUPPRESS_INSTRUMENTATION_KEY])
+def test_what_an_exporter_does_is_not_traced(key: str) -> None:
+    """An instrumented HTTP client would otherwise make a span of each export, which would be exported."""
+    quiet: list[object] = []
+
+    class Calling(Probe):
+        def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002  the interface's name
+            quiet.append(context_api.get_value(key))
+            return True
+
+        def shutdown(self) -> None:
+            quiet.append(context_api.get_value(key))
+
+    def answer(_call: int, _spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        quiet.append(context_api.get_value(key))
+        return SUCCESS
+
+    gated = Gated(exporter=Calling(answer))
+    healthy(gated)
+    assert gated.flush()
+    gated.gate.shutdown()
+    assert quiet == [True, True, True, True]  # the shutdown flushes once more
+    assert context_api.get_value(key) is None
