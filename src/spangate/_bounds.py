@@ -24,7 +24,8 @@ class Bounds:
         max_run_age_s: Seconds after which a tree is judged whatever happens in it. A day: the longest that an
             unattended run is let go on in practice, and short enough that a leak is seen the next morning.
         max_held_bytes: Bytes over all trees (attributes, events, and 2 KiB a span for the SDK's objects). 256 MiB
-            hold some 40,000 spans with 4 KiB of content each, and leave a small container alive.
+            hold some 40,000 spans with 4 KiB of content each. The process grows by up to 1.5 times as much then, and by
+            three times as much at worst: spans with next to no content, while they are judged.
         max_run_spans: Spans of one tree. 125,000 is what the byte bound allows with next to no content.
 
     Raises:
