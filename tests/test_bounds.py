@@ -34,6 +34,7 @@ class Held:
     def tree(self, number: int, content: int = 0, *, spans: int = 1) -> Tree:
         """Hold a tree with an open root and so many ended spans, of so many bytes each."""
         tree = self.buffer.open(Tree(number, number, str(number)), Live())
+        assert tree is not None
         for one in range(spans):
             self.add(tree, 1000 * number + one, content)
         return tree

@@ -895,7 +895,7 @@ def test_a_root_that_turns_out_to_be_the_agent_is_refused_for_what_went_before()
 
 def test_a_bound_reached_below_a_request_lets_pass_what_no_agent_needs() -> None:
     gated = Gated(max_run_spans=3)
-    with gated.open("entry", "session") as entry, gated.open("other", "loop", under=entry) as loop:
+    with gated.open("entry", "socket") as entry, gated.open("other", "loop", under=entry) as loop:
         for number in range(4):
             gated.ended("other", f"step {number}", under=loop)
         gated.until(lambda: len(gated.names) == 4)
@@ -903,7 +903,7 @@ def test_a_bound_reached_below_a_request_lets_pass_what_no_agent_needs() -> None
 
 def test_a_bound_reached_below_a_request_does_not_taint_an_agent_that_starts_later() -> None:
     gated = Gated(max_run_spans=3)
-    with gated.open("entry", "session") as entry, gated.open("other", "loop", under=entry) as loop:
+    with gated.open("entry", "socket") as entry, gated.open("other", "loop", under=entry) as loop:
         for number in range(4):
             gated.ended("other", f"step {number}", under=loop)
         gated.until(lambda: len(gated.names) == 4)
@@ -914,7 +914,7 @@ def test_a_bound_reached_below_a_request_does_not_taint_an_agent_that_starts_lat
 
 def test_a_span_below_a_request_that_turns_out_to_be_the_agent_is_refused_for_what_went_before() -> None:
     gated = Gated(max_run_spans=3)
-    with gated.open("entry", "session") as entry, gated.open("other", "loop", under=entry) as loop:
+    with gated.open("entry", "socket") as entry, gated.open("other", "loop", under=entry) as loop:
         for number in range(4):
             gated.ended("other", f"step {number}", under=loop)
         gated.until(lambda: len(gated.names) == 4)

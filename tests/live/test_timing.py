@@ -342,24 +342,24 @@ def test_a_run_that_is_too_old_is_judged_as_it_stands(above: What) -> None:
     root.end()
 
 
-def test_a_young_agent_of_an_old_session_is_left_alone() -> None:
+def test_a_young_agent_of_an_old_socket_is_left_alone() -> None:
     gated = Stepped(max_run_age_s=10.0)
-    session = gated.start("entry")
+    socket = gated.start("entry")
     gated.look(9.0)
-    with gated.open("agent", "one", under=session):
+    with gated.open("agent", "one", under=socket):
         for second in (9.5, 10.0, 11.0, 18.0):
             gated.look(second)
     for second in (18.5, 19.0):
         gated.look(second)
     assert gated.told == {"one": "pass"}
-    session.end()
+    socket.end()
 
 
-def test_an_old_session_is_let_go_once_and_not_again_at_every_look() -> None:
+def test_an_old_socket_is_let_go_once_and_not_again_at_every_look() -> None:
     gated = Stepped(max_run_age_s=10.0)
-    session = gated.start("entry")
+    socket = gated.start("entry")
     gated.look(10.0)
-    with gated.open("other", "unknown", under=session) as unknown:
+    with gated.open("other", "unknown", under=socket) as unknown:
         gated.ended("other", "step", under=unknown)
         gated.look(11.0)
         unknown.set_attribute("gen_ai.operation.name", "invoke_agent")
@@ -367,7 +367,7 @@ def test_an_old_session_is_let_go_once_and_not_again_at_every_look() -> None:
         gated.look(second)
     assert gated.told == {"unknown": "pass"}
     assert gated.verdicts[0].totals.spans_started == 2
-    session.end()
+    socket.end()
 
 
 def big(gated: Gated, what: What, name: str, mebibytes: int) -> Span:
