@@ -29,8 +29,8 @@ LAYERS = {
     "judge": "_judge",
     "buffer": "_buffer _gather _memory _trace _tree",
     "effects": """
-        _exporter _fan_out _flush _forks _patience _policy _release _repeatable _source _stamp _takeover _telemetry
-        archive""",
+        _attempt _chunks _exporter _fan_out _flush _forks _patience _policy _release _repeatable _source _stamp
+        _takeover _telemetry archive""",
     "adapter": "_adapter _bounds _leaving _look _odd _outlook _parcels _place",
     "settling": "_claims _decide _parts _settle _worker",
     "processor": "_install _processor",

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from spangate import _release
+from spangate._chunks import Parcel
 from spangate._flush import Flush
-from spangate._release import CHUNK_BYTES, CHUNK_SPANS, TRIES, Parcel, Sender
+from spangate._release import CHUNK_BYTES, CHUNK_SPANS, TRIES, Sender
 from spangate._tree import SPAN_OVERHEAD
 
 Answer = Callable[[Sequence[str]], SpanExportResult | None]

@@ -6,8 +6,9 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from spangate._chunks import Parcel
 from spangate._flush import Flush
-from spangate._release import Parcel, Sender
+from spangate._release import Sender
 
 
 class FanOut:

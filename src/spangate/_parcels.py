@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from spangate import _keys as keys
 from spangate._account import verdict_attributes
 from spangate._adapter import verdict_span
+from spangate._chunks import Parcel
 from spangate._dialects import dialect_of
 from spangate._digests import cluster
 from spangate._fingerprint import fingerprint
 from spangate._leaving import Leaving
 from spangate._payload import span_bytes
 from spangate._records import Finding, Span, Verdict
-from spangate._release import Parcel
 from spangate._run import Run
 from spangate._stamp import invocation_id
 from spangate._telemetry import Telemetry

@@ -12,16 +12,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-from opentelemetry.context import attach, detach
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExporter
 
+from spangate._attempt import attempt, try_export
+from spangate._chunks import Chunk, Parcel, Refusal, Row, chunks
 from spangate._flush import Flush
-from spangate._takeover import silenced
-from spangate._tree import SPAN_OVERHEAD
 
 CHUNK_SPANS = 512
 """Spans of one export call at most, as the batch processor's default."""
@@ -32,39 +30,7 @@ BACKOFF_S = 0.25
 """Pause after the first refusal; each further one is twice as long."""
 
 _logger = logging.getLogger("spangate")
-_CHOKED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What an exporter raises that cannot write a span, as against one that cannot reach its backend."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Parcel:
-    """Spans that belong together: a released run with its root last, a verdict span, or spans that pass untouched.
-
-    ``sizes`` are the bytes of each span. ``delivered`` is called when the exporter has accepted all of them,
-    ``refused`` with the number that it did accept, when it has finally refused one; what that returns goes out instead.
-    """
-
-    spans: Sequence[Any]
-    sizes: Sequence[int]
-    delivered: Callable[[], None]
-    refused: Callable[[int, str], Parcel | None]
-
-    @property
-    def weight(self) -> int:
-        """Bytes of memory that the parcel takes up while it waits."""
-        return sum(self.sizes) + SPAN_OVERHEAD * len(self.sizes)
-
-
-class Refusal(NamedTuple):
-    """Why the exporter did not take some spans, and whether that is because of a span among them."""
-
-    why: str
-    is_choked: bool = False
-
-
 _STOP = object()
-_Row: TypeAlias = tuple[Parcel, int, int]
-_Chunk: TypeAlias = list[_Row]
 
 
 class Sender:
@@ -140,11 +106,11 @@ class Sender:
         for parcel in list(self._in_hand):
             sent = self._in_hand.pop(parcel, None)
             if sent is not None:
-                _attempt(partial(parcel.refused, sent, why))
+                attempt(partial(parcel.refused, sent, why))
 
     def close(self) -> None:
         """Shut the exporter down."""
-        _, error = _attempt(self._exporter.shutdown)
+        _, error = attempt(self._exporter.shutdown)
         if error is not None:
             _logger.warning("the exporter's shutdown raised %s", type(error).__name__)
 
@@ -193,7 +159,7 @@ class Sender:
     def _send(self, parcels: Sequence[Parcel]) -> None:
         self._in_hand.update(dict.fromkeys(parcels, 0))
         instead: list[Parcel] = []
-        for chunk in _chunks(parcels):
+        for chunk in chunks(parcels, CHUNK_SPANS, CHUNK_BYTES):
             for (parcel, start, stop), refusal in self._offer([row for row in chunk if row[0] in self._in_hand]):
                 if parcel not in self._in_hand:
                     continue  # given up meanwhile
@@ -210,12 +176,12 @@ class Sender:
         if instead:
             self._send(instead)
 
-    def _offer(self, due: _Chunk) -> Iterator[tuple[_Row, Refusal | None]]:
+    def _offer(self, due: Chunk) -> Iterator[tuple[Row, Refusal | None]]:
         """Export rows together; if the exporter chokes on one of them, each by itself, so that the others arrive."""
-        ready: list[tuple[_Row, Sequence[Any]]] = []
+        ready: list[tuple[Row, Sequence[Any]]] = []
         for row in due:
             parcel, start, stop = row
-            spans, error = _attempt(partial(parcel.spans.__getitem__, slice(start, stop)))
+            spans, error = attempt(partial(parcel.spans.__getitem__, slice(start, stop)))
             if error is None:
                 ready.append((row, spans))
             else:
@@ -232,7 +198,7 @@ class Sender:
         for number in range(TRIES if spans else 0):
             if number and not self._pause(BACKOFF_S * 2 ** (number - 1)):
                 break
-            refusal = Refusal("shutdown") if self._abandoned else self._try(spans)
+            refusal = Refusal("shutdown") if self._abandoned else try_export(self._exporter, spans)
             if refusal is None or refusal.is_choked:
                 break
         return refusal
@@ -241,14 +207,8 @@ class Sender:
         """Wait, if there is time for that. False if there is to be no further try."""
         return seconds <= self._patient_until - time.monotonic() and not self._hurry.wait(seconds)
 
-    def _try(self, spans: Sequence[Any]) -> Refusal | None:
-        result, error = _attempt(partial(self._exporter.export, spans))
-        if error is not None:
-            return Refusal(f"raised {type(error).__name__}", isinstance(error, _CHOKED))
-        return Refusal("refused") if result is SpanExportResult.FAILURE else None
-
     def _answer(self, flush: Flush) -> None:
-        flushed, error = _attempt(self._exporter.force_flush)
+        flushed, error = attempt(self._exporter.force_flush)
         accepted = flushed is not False and error is None
         if error is not None:
             _logger.warning("the exporter's force_flush raised %s", type(error).__name__)
@@ -256,33 +216,3 @@ class Sender:
         flush.complete = flush.complete and accepted and gone == self._told
         self._told = gone
         self.then(flush)
-
-
-def _attempt(act: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Call an exporter, which may be anybody's: it must not end the thread, nor have its own calls traced."""
-    token = attach(silenced())
-    try:
-        return act(), None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001  sys.exit() and a cancelled task end threads too
-        return None, error
-    finally:
-        detach(token)
-
-
-def _chunks(parcels: Sequence[Parcel]) -> Iterator[_Chunk]:
-    """Divide parcels into export calls; each row is a parcel and the range of its spans that goes along."""
-    chunk: _Chunk = []
-    spans = size = 0
-    for parcel in parcels:
-        start = 0
-        for number, weight in enumerate(parcel.sizes):
-            if spans and (spans >= CHUNK_SPANS or size + weight > CHUNK_BYTES):
-                yield [*chunk, (parcel, start, number)] if number > start else chunk
-                chunk, start, spans, size = [], number, 0, 0
-            spans += 1
-            size += weight
-        chunk.append((parcel, start, len(parcel.sizes)))
-    if spans:
-        yield chunk
