@@ -17,7 +17,8 @@ STANDARD = {*sys.stdlib_module_names, "tomli", "tomllib"}
 
 LAYERS = {
     "data": """
-        _advice _canonical _codes _errors _keys _names _notes _policy_types _records _run _settings _units _version""",
+        _advice _canonical _codes _errors _keys _names _notes _paced _policy_types _records _run _settings _units
+        _version""",
     "questions": """
         _account _arguments _breakdown _calls _cites _conversation _dialects _digests _failures _fingerprint _forest
         _levels _lineage _payload _prompt _recorded _results _rollups _strays _surroundings _text _tokens _tool_match
@@ -29,8 +30,8 @@ LAYERS = {
     "judge": "_judge",
     "buffer": "_buffer _gather _memory _trace _tree",
     "effects": """
-        _attempt _chunks _exporter _fan_out _flush _forks _patience _policy _release _repeatable _source _stamp
-        _takeover _telemetry archive""",
+        _attempt _chunks _exporter _fan_out _flush _forks _pace _patience _policy _release _repeatable _source
+        _stamp _takeover _telemetry archive""",
     "adapter": "_adapter _bounds _leaving _look _odd _outlook _parcels _place",
     "settling": "_claims _decide _parts _settle _worker",
     "processor": "_install _processor",

@@ -22,6 +22,9 @@ from spangate._tree import Decided, Glimpse, Ruling, Tree, Unseen
 FRESH_LIMIT = 4096
 """So many unmeasured spans of one tree wake the worker, though its root has not ended."""
 
+CROWDED = 8
+"""What part of all spans that there is room for makes the buffer crowded."""
+
 
 class Buffer:
     """All trees that are held, and a bounded memory of those that were decided.
@@ -432,6 +435,10 @@ class Buffer:
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._count = 0
             return ended
+
+    def is_crowded(self) -> bool:
+        """Say whether so much is held that whoever settles it should hurry."""
+        return self._count > self._max_spans // CROWDED
 
     def count_spans(self) -> int:
         """Count the spans that are held."""

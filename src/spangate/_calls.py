@@ -39,17 +39,18 @@ class Call:
         return self.sightings[0].span
 
 
-def calls_of(run: Run) -> list[Call]:
+def calls_of(run: Run) -> Sequence[Call]:
     """Return the model calls of ``run``, each once.
 
     Spans record one call if one generation is nested in the other with no tool and no agent between them, if they
     share a response id, or if they have one span id. A generation around several calls is none itself: its retries
     are. Ids that one instrumentation gives to answers of different sizes are made up and prove nothing.
     """
-    sightings = _sightings(run)
-    if _stack(run, sightings) | _join_answers(sightings.values()):
-        return _merged(sightings.values())
-    return [Call((seen,), seen.reading.counted) for seen in sightings.values()]
+    by_span = _sightings(run)
+    sightings = run.walk(list(by_span.values()))
+    if _stack(run, by_span, sightings) | _join_answers(sightings):
+        return run.walk(_merged(sightings))
+    return run.walk([Call((seen,), seen.reading.counted) for seen in sightings])
 
 
 def _sightings(run: Run) -> dict[int, Sighting]:
@@ -61,18 +62,18 @@ def _sightings(run: Run) -> dict[int, Sighting]:
     }
 
 
-def _stack(run: Run, sightings: dict[int, Sighting]) -> bool:
+def _stack(run: Run, by_span: dict[int, Sighting], sightings: Iterable[Sighting]) -> bool:
     """Find for every generation the one that it is nested in; say whether there is any such."""
     stacked = False
     known: dict[int, Sighting | None] = {}
-    for sighting in sightings.values():
-        outer = _around(run, sighting.span, sightings, known)
+    for sighting in sightings:
+        outer = _around(run, sighting.span, by_span, known)
         if outer is not None and outer is not sighting:
             _nest(sighting, outer)
             stacked = True
     for root in run.claimed:
-        stray = sightings.get(id(root))
-        host = None if stray is None else next((host for host in sightings.values() if _holds(host, stray)), None)
+        stray = by_span.get(id(root))
+        host = None if stray is None else next((host for host in sightings if _holds(host, stray)), None)
         if stray is not None and host is not None:
             _nest(stray, host)
             stacked = True

@@ -9,18 +9,24 @@ from typing import Any, NamedTuple, TypeAlias
 from spangate._tree import SPAN_OVERHEAD
 
 
+def _keep(_start: int, _stop: int) -> None:
+    """Keep spans that have left until the whole parcel has."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Parcel:
     """Spans that belong together: a released run with its root last, a verdict span, or spans that pass untouched.
 
     ``sizes`` are the bytes of each span. ``delivered`` is called when the exporter has accepted all of them,
     ``refused`` with the number that it did accept, when it has finally refused one; what that returns goes out instead.
+    ``let_go`` is called for a range of spans that the exporter has accepted while others are still to leave.
     """
 
     spans: Sequence[Any]
     sizes: Sequence[int]
     delivered: Callable[[], None]
     refused: Callable[[int, str], Parcel | None]
+    let_go: Callable[[int, int], None] = _keep
 
     @property
     def weight(self) -> int:

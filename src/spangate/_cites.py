@@ -41,7 +41,7 @@ def cites(run: Run) -> Cites:
     return Cites(calls)
 
 
-def _read(run: Run) -> list[Call] | None:
+def _read(run: Run) -> Sequence[Call] | None:
     """Return the calls of every turn, agent by agent; None if no generation records what it asked for or received."""
     agent_above = nearest(run, lambda span: span.role == "agent")
     frame_above = nearest(run, lambda span: span.role in FRAMES)
@@ -68,4 +68,4 @@ def _read(run: Run) -> list[Call] | None:
         conversations.setdefault(agent, Conversation(agent)).follow(span, turn)
     if not recorded:
         return None
-    return [call for conversation in conversations.values() for call in conversation.finished()]
+    return run.walk([call for conversation in conversations.values() for call in conversation.finished()])

@@ -12,6 +12,8 @@ from spangate._buffer import Buffer
 from spangate._fan_out import FanOut
 from spangate._judge import judge
 from spangate._look import Look, read
+from spangate._pace import Pace
+from spangate._paced import paced
 from spangate._parcels import passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._records import Gate, Span, Verdict
 from spangate._run import Run
@@ -39,6 +41,7 @@ class Decider:
         self._gates = gates
         self._on_verdict = on_verdict
         self._dry_run = dry_run
+        self._rest = Pace(buffer.is_crowded)
 
     def decide(self, run: Run, look: Look, bearer: Span, decided: Decided) -> None:
         """Judge ``run`` and line up the result.
@@ -59,7 +62,9 @@ class Decider:
             self._tell(verdict)
 
     def _line_up(self, run: Run, look: Look, bearer: Span, decided: Decided) -> Verdict:
+        self._rest()
         start = time.perf_counter()
+        run = replace(run, spans=paced(run.spans, self._rest))
         verdict = judge(run, self._gates)
         if decided.supersedes is not None:
             verdict = replace(verdict, supersedes=format(decided.supersedes, "016x"))

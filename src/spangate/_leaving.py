@@ -85,12 +85,16 @@ class Leaving(Sequence[ReleasedSpan]):
         self, known: Sequence[Span], sources: Mapping[int, Any], stamps: Callable[[Span], Mapping[str, Any]]
     ) -> None:
         """Take records with, by their identities, the spans that they were read from, and what gives their stamps."""
-        self._known = known
-        self._sources = [sources[id(span)] for span in known]
+        self._known: list[Any] = list(known)
+        self._sources: list[Any] = [sources[id(span)] for span in known]
         self._stamps = stamps
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._sources)
+
+    def let_go(self, start: int, stop: int) -> None:
+        """Forget spans that have left. Many at once would keep the interpreter busy for long."""
+        self._known[start:stop] = self._sources[start:stop] = [None] * (stop - start)
 
     @overload
     def __getitem__(self, at: int) -> ReleasedSpan: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,8 @@ from spangate._adapter import record
 from spangate._buffer import Buffer
 from spangate._dialects import classify
 from spangate._gather import remembered, unread
+from spangate._pace import Pace
+from spangate._paced import paced
 from spangate._records import Span
 from spangate._stamp import stamps_of
 from spangate._trace import is_live
@@ -45,11 +47,16 @@ class Look:
         return Look([*self.spans, *(span for other in others for span in other.spans)], sources, self.activity)
 
 
-def read(held: Iterable[Any], activity: int = 0, tree: Tree | None = None) -> Look:
-    """Read SDK spans, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since."""
+def read(
+    held: Sequence[Any], activity: int = 0, tree: Tree | None = None, rest: Callable[[], None] | None = None
+) -> Look:
+    """Read SDK spans, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since.
+
+    ``rest`` is called after every few spans.
+    """
     spans: list[Span] = []
     sources: dict[int, Any] = {}
-    for source in held:
+    for source in held if rest is None else paced(held, rest):
         span = record(source, is_open=is_live(source))
         if span.dropped_attributes and tree is not None:
             _put_back(span, tree)
@@ -81,6 +88,7 @@ class Looks:
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
+        self._rest = Pace(buffer.is_crowded)
         self._looks: dict[Tree, Look] = {}
 
     def at(self, tree: Tree) -> Look:
@@ -88,12 +96,12 @@ class Looks:
         look = self._looks.get(tree)
         if look is None or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
-            look = self._looks[tree] = _with_root(tree, read(glimpse.spans, glimpse.activity, tree))
+            look = self._looks[tree] = _with_root(tree, read(glimpse.spans, glimpse.activity, tree, self._rest))
         return look
 
     def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
         """Take the tree out of the buffer. None if something started or ended since ``look``: look again."""
-        decided = remembered(tree, run_id, look.spans)
+        decided = remembered(tree, run_id, paced(look.spans, self._rest))
         if not self._buffer.close(tree, decided, look.activity):
             return None
         self._looks.pop(tree, None)
@@ -106,8 +114,8 @@ class Looks:
         if glimpse is None:
             return None
         self._looks.pop(tree, None)
-        look = read(glimpse.spans, glimpse.activity, tree)
-        now_known = remembered(tree, run_id, look.spans)
+        look = read(glimpse.spans, glimpse.activity, tree, self._rest)
+        now_known = remembered(tree, run_id, paced(look.spans, self._rest))
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
         return decided, look
 

@@ -31,7 +31,7 @@ def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verd
     It holds on to the spans, not to the run: what the gates have asked that is many small objects.
     """
     ready = [span for span in run.spans if span.end_ns is not None and span.sampled and span is not bearer]
-    sizes = [span_bytes(span) for span in ready]
+    sizes = [span_bytes(span) for span in run.walk(ready)]
     if bearer.end_ns is not None and bearer.sampled:
         ready.append(bearer)
         sizes.append(span_bytes(bearer) + VERDICT_BYTES)
@@ -49,7 +49,7 @@ def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verd
         told = _partial(verdict, f"{sent} of {len(spans)} spans were accepted, then the exporter {why}")
         return verdict_parcel(told, place, 1, telemetry) if told.root.sampled else None
 
-    return Parcel(spans, sizes, lambda: telemetry.release(len(spans)), refused)
+    return Parcel(spans, sizes, lambda: telemetry.release(len(spans)), refused, spans.let_go)
 
 
 def _stamps(span: Span, run_id: str) -> dict[str, Any]:
@@ -109,9 +109,11 @@ def passing_parcel(
     if not ready:
         return None
 
+    leaving = Leaving(ready, sources, lambda span: {} if run_id is None else _stamps(span, run_id))
+    sizes = [span_bytes(span) for span in ready]
+
     def refused(sent: int, why: str) -> None:
         telemetry.release(sent)
-        telemetry.lose(len(ready) - sent, why)
+        telemetry.lose(len(leaving) - sent, why)
 
-    leaving = Leaving(ready, sources, lambda span: {} if run_id is None else _stamps(span, run_id))
-    return Parcel(leaving, [span_bytes(span) for span in ready], lambda: telemetry.release(len(ready)), refused)
+    return Parcel(leaving, sizes, lambda: telemetry.release(len(sizes)), refused, leaving.let_go)

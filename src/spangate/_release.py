@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from spangate._attempt import attempt, try_export
 from spangate._chunks import Chunk, Parcel, Refusal, Row, chunks
 from spangate._flush import Flush
+from spangate._pace import Pace
 
 CHUNK_SPANS = 512
 """Spans of one export call at most, as the batch processor's default."""
@@ -44,6 +45,7 @@ class Sender:
     def __init__(self, exporter: SpanExporter, max_bytes: int) -> None:
         self._exporter = exporter
         self._max_bytes = max_bytes
+        self._rest = Pace(self._is_hurried)
         self.then: Callable[[Flush], None] = Flush.finish
         self.reset()
 
@@ -85,6 +87,9 @@ class Sender:
     def hurry(self) -> None:
         """Pause no more between tries, and try only once: the process is about to end."""
         self._hurry.set()
+
+    def _is_hurried(self) -> bool:
+        return self._hurry.is_set()
 
     def stop(self) -> None:
         """Let :meth:`run` return once everything before has been dealt with."""
@@ -160,11 +165,13 @@ class Sender:
         self._in_hand.update(dict.fromkeys(parcels, 0))
         instead: list[Parcel] = []
         for chunk in chunks(parcels, CHUNK_SPANS, CHUNK_BYTES):
+            self._rest()
             for (parcel, start, stop), refusal in self._offer([row for row in chunk if row[0] in self._in_hand]):
                 if parcel not in self._in_hand:
                     continue  # given up meanwhile
                 if refusal is None and stop < len(parcel.spans):
                     self._in_hand[parcel] = stop
+                    parcel.let_go(start, stop)
                 elif self._in_hand.pop(parcel, None) is None:
                     continue
                 elif refusal is None:

@@ -32,7 +32,7 @@ class Invocation:
     flaws: Sequence[Flaw] = ()
 
 
-def invocations_of(run: Run) -> list[Invocation]:
+def invocations_of(run: Run) -> Sequence[Invocation]:
     """Return the tool invocations of ``run`` with the size of what each returned.
 
     A tool span inside a tool span is the same invocation if both have the same call id, or the same name where one of
@@ -53,7 +53,7 @@ def invocations_of(run: Run) -> list[Invocation]:
         else:
             by_span[id(span)] = invocation = Invocation(span, name, call.call_id, size, flaws)
             found.append(invocation)
-    return found
+    return run.walk(found)
 
 
 def _size(declared: Any, result: Any) -> tuple[int | None, Sequence[Flaw]]:

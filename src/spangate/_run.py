@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from spangate._paced import paced_like
 from spangate._records import Finding, Role, Span, Trigger
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,10 @@ class Run:
             answers[question] = question(self)
         answer: Answer = answers[question]
         return answer
+
+    def walk(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return ``items``, one or more for every few spans, to be walked through with the rests that ``spans`` has."""
+        return paced_like(items, self.spans)
 
     @cached_property
     def _answers(self) -> dict[Callable[[Run], Any], Any]:
@@ -81,7 +87,7 @@ class Run:
         return found
 
     @cached_property
-    def by_role(self) -> dict[str, list[Span]]:
+    def by_role(self) -> dict[str, Sequence[Span]]:
         """Spans by role, in the order of their starts."""
         found: dict[str, list[Span]] = {}
         for span in self.spans:
@@ -89,9 +95,9 @@ class Run:
                 found[span.role].append(span)
             else:
                 found[span.role] = [span]
-        return found
+        return {role: self.walk(spans) for role, spans in found.items()}
 
-    def of_role(self, *roles: Role) -> list[Span]:
+    def of_role(self, *roles: Role) -> Sequence[Span]:
         """Return the spans with one of ``roles``; in the order of their starts if one role is asked for."""
         if len(roles) == 1:
             return self.by_role.get(roles[0], [])

@@ -13,6 +13,7 @@ from spangate._arguments import as_object, differ
 from spangate._conversation import Call
 from spangate._dialects import dialect_of
 from spangate._lineage import nearest
+from spangate._paced import paced_like
 from spangate._records import Span
 from spangate._run import Run
 
@@ -33,7 +34,7 @@ class Invocation:
     arguments: dict[str, Any] | None
 
 
-def invocations(run: Run) -> list[Invocation]:
+def invocations(run: Run) -> Sequence[Invocation]:
     """Return what the tool spans of a run executed, in the order of their starts."""
     agent_above = nearest(run, lambda span: span.role == "agent")
     frame_above = nearest(run, lambda span: span.role in FRAMES)
@@ -50,7 +51,7 @@ def invocations(run: Run) -> list[Invocation]:
         else:
             known[span] = Invocation(span, agent_above(span), call.call_id, call.name, as_object(call.arguments))
             found.append(known[span])
-    return found
+    return run.walk(found)
 
 
 def _is_one(outer: Invocation, call_id: str | None, name: str | None) -> bool:
@@ -69,7 +70,7 @@ def match(calls: Sequence[Call], executed: Sequence[Invocation]) -> None:
     asked = {call.call_id for call in calls}
     ids_agree = any(one.call_id is not None and one.call_id in asked for one in executed)
     _pair(calls, executed, _id_of, by_arguments=False)
-    free = [one for one in executed if one.call_id is None or not ids_agree]
+    free = paced_like([one for one in executed if one.call_id is None or not ids_agree], executed)
     if free:
         _pair(calls, free, _name_of, by_arguments=True)
         _mark_unknown(calls, free)
@@ -97,7 +98,7 @@ def _mark_unknown(calls: Iterable[Call], free: Sequence[Invocation]) -> None:
 
 def _pair(
     calls: Iterable[Call],
-    executed: Iterable[Invocation],
+    executed: Sequence[Invocation],
     key_of: Callable[[Call | Invocation], str | None],
     *,
     by_arguments: bool,
@@ -114,7 +115,7 @@ def _pair(
         key = key_of(one)
         if key in of_any:
             of_agent.get((key, one.agent), of_any[key])[1].append(one)
-    for wanted, found in (*of_agent.values(), *of_any.values()):
+    for wanted, found in paced_like([*of_agent.values(), *of_any.values()], executed):
         if found:
             _serve(wanted, found, by_arguments=by_arguments)
 
