@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
+from spangate._forks import after_fork
 from tests.robustness import children
 
-pytestmark = pytest.mark.skipif("not hasattr(__import__('os'), 'fork')", reason="this system has no fork")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
 def test_a_child_exports_nothing_of_its_parents_run_and_the_parent_loses_nothing() -> None:
@@ -45,3 +49,31 @@ def test_the_tasks_of_a_pool_of_forked_processes_are_runs_of_their_own() -> None
         ["parent", *(f"task {number}{part}" for number in range(6) for part in ("", "/0"))]
     )
     assert child.event("flushed")["losses"] == {}
+
+
+class Owner:
+    """Something that a child must reset."""
+
+    resets = 0
+
+    def reset(self) -> None:
+        type(self).resets += 1
+
+
+def test_what_is_to_happen_in_a_child_does_not_keep_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_child: list[Callable[[], None]] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda *, after_in_child: in_child.append(after_in_child))
+    monkeypatch.setattr(Owner, "resets", 0)
+    owner = Owner()
+    after_fork(owner.reset)
+    in_child[0]()
+    assert Owner.resets == 1
+    del owner
+    gc.collect()
+    in_child[0]()
+    assert Owner.resets == 1
+
+
+def test_a_system_without_forks_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "register_at_fork")
+    after_fork(Owner().reset)
