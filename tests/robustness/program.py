@@ -104,7 +104,7 @@ def daemon_threads() -> None:
             run(tracer, name, 3)
             busy.release()
 
-    for number in range(4):
+    for number in range(2):
         threading.Thread(target=work, args=(f"daemon {number}",), daemon=True).start()
     for _ in range(50):
         busy.acquire()
@@ -214,7 +214,7 @@ def finalizers() -> None:
     """Have spans end in finalizers, which the garbage collector runs wherever it pleases, within the gate too."""
     gate, tracer = gated()
     gc.set_threshold(3, 2, 2)
-    for number in range(1500):
+    for number in range(600):
         with tracer.start_as_current_span(f"run {number}", attributes=AGENT):
             stream = _stream(tracer)
             next(stream)
