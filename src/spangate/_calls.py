@@ -54,11 +54,11 @@ def calls_of(run: Run) -> Sequence[Call]:
 
 
 def _sightings(run: Run) -> dict[int, Sighting]:
-    by_id = run.by_id
+    twins = run.twins
     return {
         id(span): Sighting(span, read(dialect_of(span).usage(span)))
         for span in run.of_role("generation")
-        if by_id[span.trace_id, span.span_id] is span
+        if id(span) not in twins
     }
 
 

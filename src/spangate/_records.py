@@ -73,7 +73,8 @@ class Span:
     Times are nanoseconds since the epoch; ``end_ns`` is None while the span is open. ``role`` is what the span's
     dialect makes of it. ``parent_remote`` says that the parent lives in another process, ``parent_sampled`` that the
     parent's context had the sampled flag; both mean nothing where ``parent_id`` is None.
-    ``weight`` is in bytes, None until somebody has measured it (:func:`spangate._payload.span_bytes`).
+    ``weight`` is in bytes, None until somebody has measured it (:func:`spangate._payload.span_bytes`), ``dialect`` is
+    the reader of its convention, None until somebody has asked for it (:func:`spangate._dialects.dialect_of`).
     """
 
     trace_id: int
@@ -99,6 +100,7 @@ class Span:
     scope_version: str = ""
     role: Role = "other"
     weight: int | None = None
+    dialect: Any = None
 
     @property
     def is_open(self) -> bool:

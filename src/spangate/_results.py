@@ -44,7 +44,8 @@ def invocations_of(run: Run) -> Sequence[Invocation]:
         call = dialect_of(span).tool_call(span)
         name = call.name or span.name
         size, flaws = _size(span.attributes.get(DECLARED), call.result)
-        around = by_span.get(id(_tool_around(run, span)))
+        outer = _tool_around(run, span)
+        around = None if outer is None else by_span.get(id(outer))
         if around is not None and _is_same(around, name, call.call_id):
             around.size = size if around.size is None else around.size
             around.call_id = around.call_id or call.call_id

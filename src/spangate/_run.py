@@ -54,23 +54,34 @@ class Run:
         return {}
 
     @cached_property
-    def by_id(self) -> dict[tuple[int, int], Span]:
-        """Spans by (trace id, span id); of two spans with one id the first that started."""
-        found: dict[tuple[int, int], Span] = {}
+    def _by_trace(self) -> dict[int, dict[int, Span]]:
+        """Spans by trace id and span id; of two spans with one id the first that started."""
+        traces: dict[int, dict[int, Span]] = {}
+        trace_id, trace = -1, {}  # most runs have one: no pair of ids is made for each span
         for span in self.spans:
-            found.setdefault((span.trace_id, span.span_id), span)
-        return found
+            if span.trace_id != trace_id:
+                trace_id, trace = span.trace_id, traces.setdefault(span.trace_id, {})
+            trace.setdefault(span.span_id, span)
+        return traces
+
+    @cached_property
+    def twins(self) -> frozenset[int]:
+        """The identities of spans whose id an earlier span of the run has."""
+        if sum(map(len, self._by_trace.values())) == len(self.spans):
+            return frozenset()
+        return frozenset(id(span) for span in self.spans if self._by_trace[span.trace_id][span.span_id] is not span)
 
     @cached_property
     def parents(self) -> dict[int, Span]:
         """Parents that are in the run, by the identity of the child."""
-        by_id = self.by_id
         found: dict[int, Span] = {}
+        trace_id, trace = -1, {}
         for span in self.spans:
-            if span.parent_id is not None:
-                parent = by_id.get((span.trace_id, span.parent_id))
-                if parent is not None:
-                    found[id(span)] = parent
+            if span.trace_id != trace_id:
+                trace_id, trace = span.trace_id, self._by_trace[span.trace_id]
+            parent = None if span.parent_id is None else trace.get(span.parent_id)
+            if parent is not None:
+                found[id(span)] = parent
         return found
 
     @cached_property

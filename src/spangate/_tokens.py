@@ -53,9 +53,10 @@ def read(counts: TokenCounts) -> Reading:
     Reasoning is added to the output only where the recorded total proves that it lies outside.
     """
     asked, answered = counts.input, counts.output
-    if _is_plain(asked) and _is_plain(answered):
-        recorded = asked, answered
-        return Reading(recorded, _with_parts(counts, asked, answered))
+    if type(asked) is int and type(answered) is int and 0 <= asked <= MAX_COUNT and 0 <= answered <= MAX_COUNT:
+        plain = asked, answered
+        alone = counts.cached is counts.cache_written is counts.reasoning is ABSENT
+        return Reading(plain, plain if alone else _with_parts(counts, asked, answered))
     said = not _is_absent(asked), not _is_absent(answered)
     if said == UNSAID.said:
         return UNSAID
@@ -113,10 +114,6 @@ def _side(side: str, value: Any, flaws: list[Flaw]) -> int | None:
     if kind is not None:
         flaws.append(flaw_of(f"{side} tokens", value, kind, number))
     return number
-
-
-def _is_plain(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MAX_COUNT
 
 
 def _part(value: Any) -> int:

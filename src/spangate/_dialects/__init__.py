@@ -69,6 +69,13 @@ _known: dict[str, Dialect | None] = {}
 
 def dialect_of(span: Span) -> Dialect:
     """Return the dialect that wrote ``span``: its scope's, or the one that its attributes show."""
+    found: Dialect | None = span.dialect
+    if found is None:
+        found = span.dialect = _chosen(span)
+    return found
+
+
+def _chosen(span: Span) -> Dialect:
     try:
         found = _known[span.scope]
     except KeyError:

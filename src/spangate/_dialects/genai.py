@@ -106,8 +106,8 @@ class GenAI:
         return ToolCall(
             call_id(attributes.get(CALL_ID)),
             name,
-            arguments=first(attributes, _ARGUMENTS),
-            result=first(attributes, _RESULT),
+            first(attributes, _ARGUMENTS),
+            first(attributes, _RESULT),
         )
 
     def answered(self, span: Span) -> bool:

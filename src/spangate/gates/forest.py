@@ -40,17 +40,16 @@ class Forest:
         """Yield the findings in the order of the spans' starts, cycles last."""
         claimed = {id(span) for span in run.claimed}
         traces = {run.root.trace_id, *(span.trace_id for span in run.claimed if span.parent_id is None)}
-        by_id = run.by_id
-        unique = len(by_id) == len(run.spans)
+        parents, twins = run.parents, run.twins
         turned: list[Span] = []
         for span in run.spans:
             trace_id = span.trace_id
             if trace_id not in traces:
                 traces.add(trace_id)
                 yield Finding("forest.multiple_trace_ids", span, f"trace {span.hex_trace_id} beside the root's own")
-            if not unique and by_id[trace_id, span.span_id] is not span:
+            if id(span) in twins:
                 yield Finding("forest.duplicate_span_id", span, "another span of the run has this id")
-            parent = None if span.parent_id is None else by_id.get((trace_id, span.parent_id))
+            parent = parents.get(id(span))
             if parent is None:
                 if span is not run.root:
                     yield from _without_parent(run, span, claimed=id(span) in claimed)
