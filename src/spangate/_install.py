@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,8 +53,9 @@ def install(provider: TracerProvider | None = None, **settings: Any) -> GateSpan
         flush(processor)
     stand_ins = take_exporters(processors)
     sdk.add_span_processor(gate)
+    is_there_ns = time.time_ns()
     for processor in processors:
         flush(processor)  # what ended meanwhile, to the stand-ins
     for stand_in in stand_ins:
-        stand_in.hand_over(gate.on_end)
+        stand_in.hand_over(gate.on_end, is_there_ns)
     return gate

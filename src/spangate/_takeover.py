@@ -40,11 +40,12 @@ class NoExporter(SpanExporter):
             self._kept.extend(spans)
         return SpanExportResult.SUCCESS
 
-    def hand_over(self, take: Callable[[ReadableSpan], None]) -> None:
-        """Give away what was kept, and keep no more: from now on it goes through the gate anyway."""
+    def hand_over(self, take: Callable[[ReadableSpan], None], until_ns: int) -> None:
+        """Give away what was kept and had ended by ``until_ns``, and keep no more: the rest the gate has seen itself."""
         kept, self._kept = self._kept, None
         for span in kept or ():
-            take(span)
+            if span.end_time is not None and span.end_time <= until_ns:
+                take(span)
 
     def shutdown(self) -> None:
         """Do nothing."""

@@ -318,7 +318,7 @@ def test_what_ends_while_it_is_installed_is_not_lost(provider: TracerProvider) -
 
 def test_threads_that_work_while_it_is_installed_lose_nothing(provider: TracerProvider) -> None:
     memory = InMemorySpanExporter()
-    provider.add_span_processor(BatchSpanProcessor(memory, schedule_delay_millis=1))
+    provider.add_span_processor(BatchSpanProcessor(memory, max_queue_size=1 << 20, schedule_delay_millis=1))
     stop = threading.Event()
     done: list[int] = [0, 0, 0]
 
