@@ -41,7 +41,7 @@ class NoExporter(SpanExporter):
         return SpanExportResult.SUCCESS
 
     def hand_over(self, take: Callable[[ReadableSpan], None], until_ns: int) -> None:
-        """Give away what was kept and had ended by ``until_ns``, and keep no more: the rest the gate has seen itself."""
+        """Give away what was kept and had ended by ``until_ns``, and keep no more: the rest the gate saw itself."""
         kept, self._kept = self._kept, None
         for span in kept or ():
             if span.end_time is not None and span.end_time <= until_ns:
