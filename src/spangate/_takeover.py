@@ -29,23 +29,28 @@ def silenced() -> Context:
 
 
 class NoExporter(SpanExporter):
-    """Stands where an exporter was taken away, and keeps what arrives until the gate is there."""
+    """Stands where an exporter was taken away, and gives the gate what had ended before it was there."""
 
     def __init__(self) -> None:
-        self._kept: list[ReadableSpan] | None = []
+        self._kept: list[ReadableSpan] = []
+        self._hand_over: Callable[[Sequence[ReadableSpan]], None] = self._kept.extend
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Accept."""
-        if self._kept is not None:
-            self._kept.extend(spans)
+        self._hand_over(spans)
         return SpanExportResult.SUCCESS
 
     def hand_over(self, take: Callable[[ReadableSpan], None], until_ns: int) -> None:
-        """Give away what was kept and had ended by ``until_ns``, and keep no more: the rest the gate saw itself."""
-        kept, self._kept = self._kept, None
-        for span in kept or ():
-            if span.end_time is not None and span.end_time <= until_ns:
-                take(span)
+        """Give away what had ended by ``until_ns``, now and whenever it arrives. The gate has seen the rest itself."""
+
+        def hand_over(spans: Sequence[ReadableSpan]) -> None:
+            for span in spans:
+                if span.end_time is not None and span.end_time <= until_ns:
+                    take(span)
+
+        self._hand_over = hand_over
+        hand_over(self._kept)
+        self._kept.clear()
 
     def shutdown(self) -> None:
         """Do nothing."""
