@@ -21,18 +21,15 @@ def nearest(run: Run, wanted: Callable[[Span], bool]) -> LookUp:
     def look_up(span: Span) -> Span | None:
         path: list[Span] = []
         at = span
-        found: Span | None = None
-        while True:
-            if id(at) in known:
-                found = known[id(at)]
+        while id(at) not in known:
+            above = run.parent_of(at)
+            if above is None or wanted(above):
+                known[id(at)] = above
                 break
             known[id(at)] = None  # so that a cycle of parents ends here
             path.append(at)
-            above = run.parent_of(at)
-            if above is None or wanted(above):
-                found = above
-                break
             at = above
+        found = known[id(at)]
         for below in path:
             known[id(below)] = found
         return found

@@ -126,6 +126,9 @@ def _serve(calls: Sequence[Call], executed: Sequence[Invocation], *, by_argument
     Where several turns made such calls, an execution serves one that was asked for before it and answered after it,
     the one answered first before others. Where only one turn did, clocks have no say.
     """
+    if len(calls) == len(executed) == 1 == calls[0].asked and not by_arguments:
+        calls[0].unserved.clear()  # nearly always
+        return
     several = any(call.asker is not calls[0].asker for call in calls)
     ahead = [
         _Slot(call, arguments, as_object(arguments) if by_arguments else None)

@@ -67,8 +67,10 @@ def _calls_below(attributes: Mapping[str, Any], prefix: str, layout: Layout) -> 
 
 def unflattened(attributes: Mapping[str, Any], prefix: str) -> Any:
     """Return what is flattened below ``prefix`` as lists and objects; ``ABSENT`` if nothing is."""
-    tree: dict[str, Any] = {}
     start = prefix + "."
+    if start not in "\n".join(attributes):  # nearly always, and told in C
+        return ABSENT
+    tree: dict[str, Any] = {}
     for key, value in attributes.items():
         if key.startswith(start):
             _put(tree, key[len(start) :].split(".", _MAX_DEPTH), value)

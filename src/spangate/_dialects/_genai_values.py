@@ -106,11 +106,10 @@ def request_of(span: Span) -> Request:
 
 def _params(attributes: Mapping[str, Any]) -> dict[str, Any]:
     params = {}
-    for key, value in attributes.items():
-        if key.startswith(_REQUEST):
-            short = key[len(_REQUEST) :]
-            if short not in _NO_PARAMS:
-                params[_SHORT.get(short, short)] = value
+    for key in [key for key in attributes if key.startswith(_REQUEST)]:
+        short = key[len(_REQUEST) :]
+        if short not in _NO_PARAMS:
+            params[_SHORT.get(short, short)] = attributes[key]
     if "gen_ai.output.type" in attributes:
         params["response_format"] = attributes["gen_ai.output.type"]
     return params

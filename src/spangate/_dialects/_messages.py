@@ -27,10 +27,12 @@ _PROVIDER_RESULTS: Final = ("server_tool_call_response", "_tool_result")
 _NESTED_CALLS: Final = ("toolUse", "function_call", "functionCall")
 _NESTED_RESULTS: Final = ("toolResult", "function_response", "functionResponse")
 _LISTS: Final = ("content", "contents", "tool_calls")
-_IDS: Final = ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId")
+_CALL_IDS: Final = ("call_id", "id", "tool_call_id", "tool_use_id", "toolUseId")
+"""Where the id of a call stands. A Responses item has an id of its own beside ``call_id``, so that one wins."""
+_RESULT_IDS: Final = ("toolUseId", "tool_use_id", "tool_call_id", "call_id", "id")
+"""Where a result points to its call. Its own ``id`` may be the message's: what points to the call wins."""
 _ARGUMENTS: Final = ("arguments", "args", "input")
 _OUTCOMES: Final = ("response", "result", "output", "content")
-_WORDS: Final = ("tool", "function", "_call")
 
 
 def asked_in(recorded: Any) -> Sequence[ToolCall] | None:
@@ -53,7 +55,7 @@ def _holds_no_calls(recorded: Any) -> bool:
     """Tell without parsing that a whole text holds neither a call nor a result."""
     if not isinstance(recorded, str) or recorded[:1] + recorded[-1:] not in ("[]", "{}"):
         return False
-    return not any(word in recorded for word in _WORDS)
+    return "tool" not in recorded and "function" not in recorded and "_call" not in recorded
 
 
 def steps_in(messages: Any) -> Iterator[Step]:
@@ -117,7 +119,7 @@ def _call(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
     function = block.get("function")
     inner = function if isinstance(function, OBJECT) else block
     return ToolCall(
-        _id(block),
+        _id(block, _CALL_IDS),
         text(inner.get("name")),
         arguments=first(inner, _ARGUMENTS),
         at_provider=at_provider or block.get("builtin") is True,
@@ -126,20 +128,17 @@ def _call(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
 
 def _result(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
     return ToolCall(
-        _id(block, result=True),
+        _id(block, _RESULT_IDS),
         text(block.get("name")),
         result=first(block, _OUTCOMES),
         at_provider=at_provider or block.get("builtin") is True,
     )
 
 
-def _id(block: Mapping[str, Any], *, result: bool = False) -> str | None:
-    """Return the id of the call. A Responses item has an id of its own beside ``call_id``, so that one wins.
-
-    A result's own ``id`` may be the message's: what points to the call wins there.
-    """
-    for key in reversed(_IDS) if result else ("call_id", *_IDS):
-        known = call_id(block.get(key))
-        if known is not None:
-            return known
+def _id(block: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    for key in keys:
+        if key in block:
+            known = call_id(block[key])
+            if known is not None:
+                return known
     return None

@@ -17,6 +17,7 @@ OBJECT: Final = (dict, MappingProxyType)
 """What a JSON object is here. Asking for these two is ten times as fast as asking for any mapping."""
 
 _NO_ID: Final = frozenset({"", "<not specified>", "unknown", "None", "null"})
+_decode: Final = json.JSONDecoder().decode
 _OPENS: Final = ("{", "[")
 _JSON_START: Final = re.compile(r'\s*(\{\s*["}]|\[\s*[\[{"\]])')
 
@@ -27,7 +28,7 @@ def parsed(value: Any) -> Any:
         if len(value) > MAX_PARSED:
             return ABSENT
         try:
-            return json.loads(value)
+            return _decode(value)
         except (ValueError, RecursionError):
             return ABSENT
     if isinstance(value, list | tuple):
