@@ -21,8 +21,8 @@ LAYERS = {
         _version""",
     "questions": """
         _account _arguments _breakdown _calls _cites _conversation _dialects _digests _failures _fingerprint _forest
-        _levels _lineage _payload _prompt _recorded _results _rollups _strays _surroundings _text _tokens _tool_match
-        _usage""",
+        _levels _lineage _payload _prompt _recorded _results _rollups _sightings _strays _sums _surroundings _text
+        _tokens _tool_match _usage""",
     "recordings": """
         _forms _native _otlp_fast _otlp_fields _otlp_frames _otlp_json _otlp_proto _otlp_shapes _otlp_value
         _otlp_write""",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from spangate._calls import Call
+from spangate._calls import Call, Calls
 from spangate._dialects import dialect_of
+from spangate._paced import paced_like
 from spangate._records import Span
-from spangate._usage import Sum, Usage, payload_sum, token_sum
+from spangate._results import Invocations
+from spangate._sums import Sum, TokenTally, add_bytes, add_tokens, byte_sum, token_sum
 
 PRICED_TOKENS: Final = 1_000_000
 """Prices are for this many tokens, as vendors print them."""
@@ -17,52 +19,61 @@ PRICED_TOKENS: Final = 1_000_000
 MODEL_LIMITS: Final = ("max_input_tokens", "max_output_tokens", "max_calls")
 TOOL_LIMITS: Final = ("max_payload_bytes", "max_calls")
 
-Models: TypeAlias = Mapping[str | None, Sequence[Call]]
+Models: TypeAlias = Mapping[str | None, TokenTally]
 
 
-def models_of(usage: Usage) -> Models:
-    """Group the model calls by the model that was asked for; None holds those of which no span says."""
-    found: dict[str | None, list[Call]] = {}
-    for call in usage.calls:
-        found.setdefault(_model_of(call), []).append(call)
-    return found
+def models_of(calls: Calls) -> Models:
+    """Add up the model calls by the model that was asked for; None holds those of which no span says."""
+    single: dict[str | None, list[Span]] = {}
+    joined: dict[str | None, list[Call]] = {}
+    for call in calls.joined:
+        joined.setdefault(_model_of(*(seen.span for seen in call.sightings)), []).append(call)
+    for span in calls.single:
+        single.setdefault(_model_of(span), []).append(span)
+    return {
+        model: add_tokens(Calls(paced_like(single.get(model, []), calls.single), joined.get(model, [])))
+        for model in {**joined, **single}
+    }
 
 
 def model_sums(models: Models, model: str, gap: str) -> dict[str, Sum[int]]:
     """Return what ``model`` used, by :data:`MODEL_LIMITS`. ``gap`` says why the calls may not be all, if so."""
-    calls = models.get(model, ())
+    tally = models.get(model)
     gap = gap or ("the model of a call is not recorded" if None in models else "")
-    sums = (token_sum(calls, 0, gap), token_sum(calls, 1, gap)) if calls else (Sum(0, gap), Sum(0, gap))
-    return dict(zip(MODEL_LIMITS, (*sums, Sum(len(calls), gap)), strict=True))
+    if tally is None:
+        return dict.fromkeys(MODEL_LIMITS, Sum(0, gap))
+    sums = token_sum(tally, 0, gap), token_sum(tally, 1, gap), Sum(tally.number, gap)
+    return dict(zip(MODEL_LIMITS, sums, strict=True))
 
 
-def tool_sums(usage: Usage, tool: str) -> dict[str, Sum[int]]:
+def tool_sums(invocations: Invocations, tool: str) -> dict[str, Sum[int]]:
     """Return what ``tool`` used, by :data:`TOOL_LIMITS`."""
-    invocations = [one for one in usage.invocations if one.name == tool]
-    size = payload_sum(invocations) if invocations else Sum(0)
-    return dict(zip(TOOL_LIMITS, (size, Sum(len(invocations))), strict=True))
+    tally = add_bytes(invocations.of(tool))
+    size = byte_sum(tally) if tally.number else Sum(0)
+    return dict(zip(TOOL_LIMITS, (size, Sum(tally.number)), strict=True))
 
 
 def cost_sum(models: Models, prices: Mapping[str, Mapping[str, float]], gap: str) -> Sum[float]:
     """Return what the calls would cost, in the unit of ``prices``: an estimate, since invoices know of rebates."""
     parts: list[float] = []
     missing: list[Span] = []
-    for model, calls in models.items():
+    for model, tally in models.items():
         price = None if model is None else prices.get(model)
         if price is None:
             gap = gap or f"no price for {'a call without a model' if model is None else model}"
             continue
         for side, name in enumerate(("input", "output")):
-            used = token_sum(calls, side)
+            used = token_sum(tally, side)
             parts.append(used.known * price[name])
             gap = gap or used.gap
             missing += used.missing
     return Sum(math.fsum(parts) / PRICED_TOKENS, gap, tuple(missing))
 
 
-def _model_of(call: Call) -> str | None:
-    for seen in call.sightings:
-        model = dialect_of(seen.span).request(seen.span).model
+def _model_of(*spans: Span) -> str | None:
+    """Return the model that the spans of one call say was asked for."""
+    for span in spans:
+        model = dialect_of(span).request(span).model
         if isinstance(model, str) and model:
             return model
     return None

@@ -1,11 +1,11 @@
-"""The nearest ancestor with some property, for many spans of one run in linear time over all of them."""
+"""What a span is inside of: the nearest ancestor with some property, for many spans in linear time over all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TypeAlias
 
-from spangate._records import Span
+from spangate._records import Role, Span
 from spangate._run import Run
 
 LookUp: TypeAlias = Callable[[Span], Span | None]
@@ -35,3 +35,16 @@ def nearest(run: Run, wanted: Callable[[Span], bool]) -> LookUp:
         return found
 
     return look_up
+
+
+def nested(run: Run, spans: Iterable[Span], role: Role, ends: Set[Role]) -> Iterator[tuple[Span, Span]]:
+    """Yield those of ``spans`` that are inside a span of ``role``, with that span; none of ``ends`` lies between."""
+    parents = run.parents
+    stops = {role, *ends}
+    look_up = nearest(run, lambda span: span.role in stops)
+    for span in spans:
+        above = parents.get(id(span))
+        if above is not None and above.role not in stops:
+            above = look_up(above)  # every span below it takes the same way up, which is walked once
+        if above is not None and above.role == role and above is not span:
+            yield span, above

@@ -2,107 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
-from spangate._calls import Call
-from spangate._dialects import dialect_of
-from spangate._records import Finding, Span
+from spangate._calls import Call, Calls
+from spangate._records import Finding, Role, Span
 from spangate._run import Run
-from spangate._tokens import UNSAID, Reading, read
+from spangate._tokens import UNSAID, Reading, reading_of
 
-_ROLES: Final = frozenset({"agent", "workflow", "iteration", "other"})
+_ROLES: Final[tuple[Role, ...]] = ("agent", "workflow", "iteration", "other")
 _SIDES: Final = ("input", "output")
+
+_Sums: TypeAlias = tuple[int, int, int, int]
+_NOTHING: Final[_Sums] = (0, 0, 0, 0)
 
 
 @dataclass(slots=True, eq=False)
 class _Rollup:
-    """A span with a total, and the calls below it; ``own`` are those not below a nested agent that has one itself."""
+    """A span with a total, and what it may equal.
+
+    ``sums`` are, side by side, what the calls below used, what its instrumentation recorded for them, and both again
+    for its own calls, which are those not below a nested agent that has a total itself; None where a call below does
+    not say what it used. ``is_early`` says that a call below ended after the total was taken.
+    """
 
     span: Span
     reading: Reading
-    below: dict[int, Call] = field(default_factory=dict)
-    own: dict[int, Call] = field(default_factory=dict)
+    sums: list[_Sums | None] = field(default_factory=lambda: [_NOTHING, _NOTHING])
+    is_early: bool = False
+
+    def add(self, call: Call, *, is_own: bool) -> None:
+        """Add a call below the span."""
+        end_ns = self.span.end_ns
+        ends = [seen.span.end_ns for seen in call.sightings]
+        self.is_early = self.is_early or (end_ns is not None and any(end is None or end > end_ns for end in ends))
+        self.sums = [self._with(call, side, sums, is_own=is_own) for side, sums in enumerate(self.sums)]
+
+    def _with(self, call: Call, side: int, sums: _Sums | None, *, is_own: bool) -> _Sums | None:
+        count = call.tokens[side]
+        if count is None or sums is None:
+            return None
+        recorded = _recorded(call, self.span.scope, side, count)
+        below, as_recorded, own, own_as_recorded = sums
+        if is_own:
+            own, own_as_recorded = own + count, own_as_recorded + recorded
+        return below + count, as_recorded + recorded, own, own_as_recorded
 
 
-def wrong_rollups(run: Run, calls: Sequence[Call]) -> Iterator[Finding]:
+def wrong_rollups(run: Run, calls: Calls) -> Iterator[Finding]:
     """Yield the totals that do not add up.
 
     A total is compared on a side only where every call below says what it used there, and said it before the total
     was taken. It is right if it equals the sum of all calls below, or of its own, either as they count here or as its
     own instrumentation recorded them.
     """
-    rollups = _rollups(run, calls)
-    if rollups:
-        _sort_calls(run, calls, rollups)
-        for rollup in rollups.values():
-            if not any(_ends_after(call, rollup.span) for call in rollup.below.values()):
-                yield from _compare(rollup)
-
-
-def _rollups(run: Run, calls: Sequence[Call]) -> dict[int, _Rollup]:
-    """Find the spans above a call that have a count of their own. Every span is looked at once."""
-    found: dict[int, _Rollup] = {}
-    seen: set[int] = set()
+    totals = {id(span): reading for span, reading in _totals(run)}
+    if not totals:
+        return
+    rollups: dict[int, _Rollup] = {}
     for call in calls:
-        for sighting in call.sightings:
-            above = run.parent_of(sighting.span)
-            while above is not None and id(above) not in seen:
-                seen.add(id(above))
-                if above.role in _ROLES:
-                    reading = read(dialect_of(above).usage(above))
-                    if reading is not UNSAID:
-                        found[id(above)] = _Rollup(above, reading)
-                above = run.parent_of(above)
+        for span, is_own in _above(run, call, totals).items():
+            if id(span) not in rollups:
+                rollups[id(span)] = _Rollup(span, totals[id(span)])
+            rollups[id(span)].add(call, is_own=is_own)
+    for rollup in rollups.values():
+        if not rollup.is_early:
+            yield from _compare(rollup)
+
+
+def _totals(run: Run) -> Iterator[tuple[Span, Reading]]:
+    """Yield the spans that are no calls and have a count of their own."""
+    for role in _ROLES:
+        for span in run.of_role(role):
+            reading = reading_of(span)
+            if reading is not UNSAID:
+                yield span, reading
+
+
+def _above(run: Run, call: Call, totals: Mapping[int, Reading]) -> dict[Span, bool]:
+    """Return the spans with a total above a call, and whether the call is their own."""
+    found: dict[Span, bool] = {}
+    for seen in call.sightings:
+        is_own = True
+        for above in run.ancestors(seen.span):
+            if id(above) in totals:
+                found[above] = is_own or found.get(above, False)
+                is_own = is_own and above.role != "agent"
     return found
-
-
-def _sort_calls(run: Run, calls: Sequence[Call], rollups: dict[int, _Rollup]) -> None:
-    for call in calls:
-        for sighting in call.sightings:
-            is_own = True
-            for above in run.ancestors(sighting.span):
-                rollup = rollups.get(id(above))
-                if rollup is not None:
-                    rollup.below[id(call)] = call
-                    if is_own:
-                        rollup.own[id(call)] = call
-                    is_own = is_own and above.role != "agent"
-
-
-def _ends_after(call: Call, span: Span) -> bool:
-    return span.end_ns is not None and any(
-        sighting.span.end_ns is None or sighting.span.end_ns > span.end_ns for sighting in call.sightings
-    )
 
 
 def _compare(rollup: _Rollup) -> Iterator[Finding]:
     for side, name in enumerate(_SIDES):
         totals = {rollup.reading.recorded[side], rollup.reading.counted[side]} - {None}
-        if not totals:
-            continue
-        sums = _sums(rollup, side)
-        if sums is None or not totals.isdisjoint(sums):
+        sums = rollup.sums[side]
+        if sums is None or not totals or not totals.isdisjoint(sums):
             continue
         told, counted = rollup.reading.recorded[side], max(sums)
         detail = f"says {told} {name} tokens where the calls below it used {counted}"
         yield Finding("budget.rollup_mismatch" if told else "budget.suspicious_zero", rollup.span, detail)
-
-
-def _sums(rollup: _Rollup, side: int) -> set[int] | None:
-    """Return the sums that the total may equal; None where a call below does not say what it used."""
-    sums: set[int] = set()
-    for calls in (rollup.below, rollup.own):
-        counted = recorded = 0
-        for call in calls.values():
-            count = call.tokens[side]
-            if count is None:
-                return None
-            counted += count
-            recorded += _recorded(call, rollup.span.scope, side, count)
-        sums |= {counted, recorded}
-    return sums
 
 
 def _recorded(call: Call, scope: str, side: int, otherwise: int) -> int:

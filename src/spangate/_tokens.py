@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from spangate._dialects import dialect_of
 from spangate._dialects._base import TokenCounts
-from spangate._records import ABSENT
+from spangate._records import ABSENT, Span
 
 Tokens: TypeAlias = tuple[int | None, int | None]
 """Input and output tokens; None on a side of which nothing usable is known."""
@@ -44,6 +45,11 @@ class Reading:
 
 
 UNSAID: Final = Reading((None, None), (None, None), (False, False))
+
+
+def reading_of(span: Span) -> Reading:
+    """Return what ``span`` says."""
+    return read(dialect_of(span).usage(span))
 
 
 def read(counts: TokenCounts) -> Reading:

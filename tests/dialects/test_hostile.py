@@ -122,7 +122,9 @@ def ask_everything(found: Span) -> None:
         assert isinstance(dialect.request(found), Request)
         assert isinstance(dialect.response_id(found), str | None)
         assert isinstance(dialect.answered(found), bool)
-        check_call(dialect.tool_call(found))
+        executed = dialect.tool_call(found)
+        check_call(executed)
+        assert dialect.tool_result(found) is executed.result
         turn = dialect.turn(found)
         assert isinstance(turn, Turn)
         for call in (*(turn.asked or ()), *(turn.received or ())):

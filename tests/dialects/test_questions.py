@@ -294,6 +294,7 @@ CALLS = [
 def test_a_tool_span_says_which_call_it_executed(scope: str, attributes: dict[str, Any], call: ToolCall) -> None:
     made = span("tool", "execute_tool sub", scope=scope, kind="SERVER", attributes=attributes)
     assert dialect_of(made).tool_call(made) == call
+    assert dialect_of(made).tool_result(made) == call.result
 
 
 def test_names_of_tools_stand_in_other_places_too() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from spangate._records import ABSENT, Outcome, Role, Span
 
@@ -27,6 +27,9 @@ class TokenCounts:
     cached: Any = ABSENT
     cache_written: Any = ABSENT
     reasoning: Any = ABSENT
+
+
+NO_USAGE: Final = TokenCounts()
 
 
 @dataclass(slots=True)
@@ -108,6 +111,9 @@ class Dialect(Protocol):
 
     def tool_call(self, span: Span) -> ToolCall:
         """Return the call that a tool span executed."""
+
+    def tool_result(self, span: Span) -> Any:
+        """Return the result of that call by itself."""
 
     def answered(self, span: Span) -> bool:
         """Say whether a generation span shows any completion (so that a token count of zero is suspicious)."""

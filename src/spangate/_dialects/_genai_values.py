@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from spangate._dialects import _events
-from spangate._dialects._base import Request, TokenCounts, Turn
+from spangate._dialects._base import NO_USAGE, Request, TokenCounts, Turn
 from spangate._dialects._calls import asked, received
 from spangate._dialects._flat import PLAIN, holds_messages, steps_below, unflattened
 from spangate._dialects._values import first, parsed, text_or_json
@@ -36,7 +36,6 @@ PAYLOAD_KEYS: Final = frozenset(
 )
 PAYLOAD_PREFIXES: Final = (FLAT_INPUT + ".", FLAT_OUTPUT + ".", FLAT_DEFINITIONS + ".")
 
-NO_USAGE: Final = TokenCounts()
 _INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT_TOKENS: Final = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 _TOTAL_TOKENS: Final = ("gen_ai.usage.total_tokens", "llm.usage.total_tokens")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
-from spangate._dialects._base import TokenCounts, Turn
+from spangate._dialects._base import NO_USAGE, TokenCounts, Turn
 from spangate._dialects._calls import asked, received
 from spangate._dialects._definitions import offered_in
 from spangate._dialects._flat import OPENINFERENCE, holds_messages, steps_below, unflattened
@@ -31,7 +31,6 @@ PAYLOAD_PREFIXES: Final = (
     "embedding.embeddings.",
 )
 
-NO_USAGE: Final = TokenCounts()
 _FIRST_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,256})"')
 _KNOWN_ID: Final = re.compile(r'"id": ?"((?:chatcmpl|resp|msg|gen)[-_][^"\\]{1,256})"')
 _COUNT: Final = "llm.token_count."

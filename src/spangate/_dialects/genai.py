@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from spangate._dialects import _events, _genai_values
 from spangate._dialects._base import Request, TokenCounts, ToolCall, Turn
@@ -20,8 +20,8 @@ REQUEST_MODEL: Final = "gen_ai.request.model"
 CALL_ID: Final = "gen_ai.tool.call.id"
 TOOL_NAME: Final = "gen_ai.tool.name"
 _TOOL_SPAN: Final = "execute_tool "
-_ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool_arguments")
-_RESULT: Final = ("gen_ai.tool.call.result", "tool_response")
+ARGUMENTS: Final = ("gen_ai.tool.call.arguments", "tool_arguments")
+RESULT: Final = ("gen_ai.tool.call.result", "tool_response")
 
 
 class GenAI:
@@ -106,9 +106,13 @@ class GenAI:
         return ToolCall(
             call_id(attributes.get(CALL_ID)),
             name,
-            first(attributes, _ARGUMENTS),
-            first(attributes, _RESULT),
+            first(attributes, ARGUMENTS),
+            self.tool_result(span),
         )
+
+    def tool_result(self, span: Span) -> Any:
+        """Return the result of that call by itself."""
+        return first(span.attributes, RESULT)
 
     def answered(self, span: Span) -> bool:
         """Say whether the generation shows a completion: messages, or why they ended."""

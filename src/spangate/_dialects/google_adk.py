@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from spangate._dialects._base import ToolCall
 from spangate._dialects._roles import OPERATION_ROLES
 from spangate._dialects._values import first
-from spangate._dialects.genai import TOOL_NAME, GenAI
+from spangate._dialects.genai import ARGUMENTS, RESULT, TOOL_NAME, GenAI
 from spangate._records import ABSENT, Role, Span
 
 _MERGED: Final = "(merged tools)"
@@ -47,6 +47,13 @@ class GoogleAdk(GenAI):
     def tool_call(self, span: Span) -> ToolCall:
         """Return the call that a tool span executed."""
         call = super().tool_call(span)
-        if call.arguments is ABSENT and call.result is ABSENT:
-            return replace(call, arguments=first(span.attributes, _ARGUMENTS), result=first(span.attributes, _RESULT))
-        return call
+        return call if _is_told(span) else replace(call, arguments=first(span.attributes, _ARGUMENTS))
+
+    def tool_result(self, span: Span) -> Any:
+        """Return the result of that call by itself."""
+        return super().tool_result(span) if _is_told(span) else first(span.attributes, _RESULT)
+
+
+def _is_told(span: Span) -> bool:
+    """Say whether arguments or result stand under the names of the conventions."""
+    return first(span.attributes, (*ARGUMENTS, *RESULT)) is not ABSENT

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
-from spangate._dialects._base import Request, TokenCounts, ToolCall
-from spangate._dialects._genai_values import NO_USAGE
+from spangate._dialects._base import NO_USAGE, Request, TokenCounts, ToolCall
 from spangate._dialects._outcome import outcome_of
 from spangate._dialects._values import first, text
 from spangate._dialects.genai import OPERATION, GenAI

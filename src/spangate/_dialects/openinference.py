@@ -110,8 +110,12 @@ class OpenInference:
             call_id(first(attributes, _CALL_IDS)),
             text(attributes.get("tool.name")),
             arguments=attributes.get(values.INPUT, ABSENT),
-            result=attributes.get(values.OUTPUT, ABSENT),
+            result=self.tool_result(span),
         )
+
+    def tool_result(self, span: Span) -> Any:
+        """Return the result of that call by itself."""
+        return span.attributes.get(values.OUTPUT, ABSENT)
 
     def answered(self, span: Span) -> bool:
         """Say whether the generation shows a completion."""

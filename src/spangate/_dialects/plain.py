@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from spangate._dialects._base import Request, TokenCounts, ToolCall, Turn
+from spangate._dialects._base import NO_USAGE, Request, TokenCounts, ToolCall, Turn
 from spangate._dialects._outcome import outcome_of
-from spangate._records import Outcome, Role, Span
+from spangate._records import ABSENT, Outcome, Role, Span
 
 
 class Plain:
@@ -29,7 +29,7 @@ class Plain:
 
     def usage(self, span: Span) -> TokenCounts:  # noqa: ARG002
         """Say that no tokens are recorded."""
-        return TokenCounts()
+        return NO_USAGE
 
     def request(self, span: Span) -> Request:  # noqa: ARG002
         """Say that nothing is known to have been asked for."""
@@ -46,6 +46,10 @@ class Plain:
     def tool_call(self, span: Span) -> ToolCall:  # noqa: ARG002
         """Say that no call is recorded."""
         return ToolCall()
+
+    def tool_result(self, span: Span) -> Any:  # noqa: ARG002
+        """Say that no result is recorded."""
+        return ABSENT
 
     def answered(self, span: Span) -> bool:  # noqa: ARG002
         """Say that no completion is recorded."""

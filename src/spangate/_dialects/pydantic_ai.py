@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar, Final
 
-from spangate._dialects._base import TokenCounts, Turn
+from spangate._dialects._base import NO_USAGE, TokenCounts, Turn
 from spangate._dialects._definitions import offered_in
-from spangate._dialects._genai_values import NO_USAGE, usage_of
+from spangate._dialects._genai_values import usage_of
 from spangate._dialects._roles import OPERATION_ROLES
 from spangate._dialects._values import OBJECT, parsed
 from spangate._dialects.genai import GenAI

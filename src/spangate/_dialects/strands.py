@@ -31,21 +31,20 @@ class Strands(GenAI):
     def tool_call(self, span: Span) -> ToolCall:
         """Return the call that a tool span executed."""
         call = super().tool_call(span)
-        if call.result is ABSENT or call.arguments is ABSENT:
-            arguments, result = _told(span)
-            if call.arguments is not ABSENT:
-                arguments = call.arguments
-            return replace(call, arguments=arguments, result=result if call.result is ABSENT else call.result)
+        if call.arguments is ABSENT:
+            return replace(call, arguments=_told(span, "gen_ai.tool.message", "content"))
         return call
 
+    def tool_result(self, span: Span) -> Any:
+        """Return the result of that call by itself."""
+        found = super().tool_result(span)
+        return found if found is not ABSENT else _told(span, "gen_ai.choice", "message")
 
-def _told(span: Span) -> tuple[Any, Any]:
-    """Return the arguments and the result that the events of a tool span hold."""
-    arguments: Any = ABSENT
-    result: Any = ABSENT
+
+def _told(span: Span, event_name: str, key: str) -> Any:
+    """Return what the last event of a name holds."""
+    found: Any = ABSENT
     for event in span.events:
-        if event.name == "gen_ai.tool.message":
-            arguments = event.attributes.get("content", ABSENT)
-        elif event.name == "gen_ai.choice":
-            result = event.attributes.get("message", ABSENT)
-    return arguments, result
+        if event.name == event_name:
+            found = event.attributes.get(key, ABSENT)
+    return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from spangate._dialects._base import ToolCall, Turn
 from spangate._dialects._calls import ITEM_ID
 from spangate._dialects._roles import OPERATION_ROLES, role_by_key, role_by_name, role_by_scope
-from spangate._dialects._values import first, text
+from spangate._dialects._values import text
 from spangate._dialects.genai import GenAI
 from spangate._records import ABSENT, Role, Span
 
@@ -103,8 +103,13 @@ class Traceloop(GenAI):
         if call.name is None:
             call = replace(call, name=text(attributes.get(_ENTITY + "name")))
         if call.arguments is ABSENT:
-            call = replace(call, arguments=first(attributes, (_ENTITY + "input",)))
-        return call if call.result is not ABSENT else replace(call, result=first(attributes, (_ENTITY + "output",)))
+            call = replace(call, arguments=attributes.get(_ENTITY + "input", ABSENT))
+        return call
+
+    def tool_result(self, span: Span) -> Any:
+        """Return the result of that call by itself."""
+        found = super().tool_result(span)
+        return found if found is not ABSENT else span.attributes.get(_ENTITY + "output", ABSENT)
 
     def turn(self, span: Span) -> Turn:
         """Return the tool traffic of a generation. Where only the id of an item is known, the call id is not."""

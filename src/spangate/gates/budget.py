@@ -11,8 +11,9 @@ from spangate._dialects import dialect_of
 from spangate._records import Finding, Span, not_evaluable
 from spangate._run import Run
 from spangate._settings import check_amount, check_ceiling, check_table
-from spangate._tokens import UNSAID, read
-from spangate._usage import NO_CALLS, Sum, Usage, count
+from spangate._sums import NO_CALLS, NO_TOOLS, Sum
+from spangate._tokens import UNSAID, reading_of
+from spangate._usage import Usage, count
 
 _PLAIN_CEILINGS: Final = (
     "max_input_tokens",
@@ -97,7 +98,7 @@ class Budget:
             yield self._weighed(problem)
         yield from _missing(usage, ceilings)
         yield from self._unevaluated(run, usage, ceilings)
-        if dialect_of(run.root).name == "native" and read(dialect_of(run.root).usage(run.root)) is not UNSAID:
+        if dialect_of(run.root).name == "native" and reading_of(run.root) is not UNSAID:
             yield Finding(
                 "budget.root_usage", run.root, "the root carries token counts; they belong on its generations"
             )
@@ -121,7 +122,7 @@ class Budget:
         ]
         yield from (_Ceiling(what, limit, used) for what, limit, used in limits if limit is not None)
         if self.per_model or self.max_cost is not None:
-            models = models_of(usage)
+            models = models_of(usage.calls)
             for model, row in self.per_model.items():
                 sums = model_sums(models, model, calls.gap)
                 yield from (_Ceiling(f"{model}: {limit}", row[limit], sums[limit]) for limit in row)
@@ -135,7 +136,7 @@ class Budget:
         if self.max_tool_payload_bytes is not None:
             yield _Ceiling("tool payload bytes", self.max_tool_payload_bytes, usage.payload, code)
         for tool, row in self.per_tool.items():
-            sums = tool_sums(usage, tool)
+            sums = tool_sums(usage.invocations, tool)
             yield from (_Ceiling(f"{tool}: {limit}", row[limit], sums[limit], code) for limit in row)
 
     def _weighed(self, problem: Finding) -> Finding:
@@ -155,7 +156,7 @@ class Budget:
             for agent in run.of_role("agent")[:1]:
                 yield Finding("budget.usage_missing", agent, f"an agent, but {NO_CALLS}", "fail")
         if self._limits_tools and not usage.invocations:
-            yield not_evaluable("budget.ceiling", "no tool span says what it returned")
+            yield not_evaluable("budget.ceiling", NO_TOOLS)
         if self.max_iterations is not None and not run.of_role("iteration"):
             yield not_evaluable("budget.ceiling", "no span says what an iteration is")
 
