@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable
 from typing import Any
@@ -195,6 +196,25 @@ def test_generations_that_are_each_others_parents_come_to_an_end() -> None:
 def test_usage_is_worked_out_once_a_run() -> None:
     run = one_call()
     assert count(run) is count(run)
+
+
+def test_nothing_is_kept_of_calls_and_tools_that_leave_no_question() -> None:
+    """What a verdict's work leaves behind for each span is what the garbage collector walks through in its host."""
+    root = agent()
+    steps = [container("iteration", parent=root) for _ in range(300)]
+    cached = {"gen_ai.usage.cache_read.input_tokens": 64}
+    calls = [call(step, 100, 20, response=f"r{at}", attributes=cached) for at, step in enumerate(steps)]
+    run = run_of([root, *steps, *calls, *(tool(step, "sunny") for step in steps), *(tool(step) for step in steps)])
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        usage = count(run)
+        kept = len(gc.get_objects()) - before
+    finally:
+        gc.enable()
+    assert (len(usage.calls), len(usage.invocations)) == (300, 600)
+    assert kept < 60
 
 
 def failed_without_counts() -> Run:

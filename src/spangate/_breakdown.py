@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from spangate._calls import Call, Calls
 from spangate._dialects import dialect_of
-from spangate._paced import paced_like
 from spangate._records import Span
 from spangate._results import Invocations
+from spangate._run import Run
 from spangate._sums import Sum, TokenTally, add_bytes, add_tokens, byte_sum, token_sum
 
 PRICED_TOKENS: Final = 1_000_000
@@ -22,7 +22,7 @@ TOOL_LIMITS: Final = ("max_payload_bytes", "max_calls")
 Models: TypeAlias = Mapping[str | None, TokenTally]
 
 
-def models_of(calls: Calls) -> Models:
+def models_of(run: Run, calls: Calls) -> Models:
     """Add up the model calls by the model that was asked for; None holds those of which no span says."""
     single: dict[str | None, list[Span]] = {}
     joined: dict[str | None, list[Call]] = {}
@@ -31,7 +31,7 @@ def models_of(calls: Calls) -> Models:
     for span in calls.single:
         single.setdefault(_model_of(span), []).append(span)
     return {
-        model: add_tokens(Calls(paced_like(single.get(model, []), calls.single), joined.get(model, [])))
+        model: add_tokens(run, Calls(run.walk(single.get(model, [])), run.walk(joined.get(model, []))))
         for model in {**joined, **single}
     }
 
@@ -46,9 +46,9 @@ def model_sums(models: Models, model: str, gap: str) -> dict[str, Sum[int]]:
     return dict(zip(MODEL_LIMITS, sums, strict=True))
 
 
-def tool_sums(invocations: Invocations, tool: str) -> dict[str, Sum[int]]:
+def tool_sums(run: Run, invocations: Invocations, tool: str) -> dict[str, Sum[int]]:
     """Return what ``tool`` used, by :data:`TOOL_LIMITS`."""
-    tally = add_bytes(invocations.of(tool))
+    tally = add_bytes(run, invocations.of(run, tool))
     size = byte_sum(tally) if tally.number else Sum(0)
     return dict(zip(TOOL_LIMITS, (size, Sum(tally.number)), strict=True))
 

@@ -11,7 +11,7 @@ from spangate._lineage import nested
 from spangate._records import Role, Span
 from spangate._run import Run
 from spangate._sightings import Sighting, grouped, join_answers, nest
-from spangate._tokens import Reading, Tokens, reading_of
+from spangate._tokens import Tokens, reading_of
 
 _ENDS_STACK: Final[frozenset[Role]] = frozenset({"tool", "agent"})
 
@@ -54,11 +54,12 @@ class Calls:
     def __iter__(self) -> Iterator[Call]:
         yield from self.joined
         for span in self.single:
-            yield single_call(span, reading_of(span))
+            yield single_call(span)
 
 
-def single_call(span: Span, reading: Reading) -> Call:
+def single_call(span: Span) -> Call:
     """Make the call that one span alone tells of."""
+    reading = reading_of(span)
     return Call((Sighting(span, reading),), reading.counted)
 
 

@@ -17,21 +17,21 @@ def nearest(run: Run, wanted: Callable[[Span], bool]) -> LookUp:
     What one look-up walks past is remembered for the next, so that a deep tree costs each of its spans one step.
     """
     known: dict[int, Span | None] = {}
+    parents = run.parents
 
     def look_up(span: Span) -> Span | None:
-        path: list[Span] = []
-        at = span
-        while id(at) not in known:
-            above = run.parent_of(at)
-            if above is None or wanted(above):
-                known[id(at)] = above
+        found = parents.get(id(span))
+        passed: list[int] = []
+        while found is not None and not wanted(found):
+            key = id(found)
+            if key in known:
+                found = known[key]
                 break
-            known[id(at)] = None  # so that a cycle of parents ends here
-            path.append(at)
-            at = above
-        found = known[id(at)]
-        for below in path:
-            known[id(below)] = found
+            known[key] = None  # so that a cycle of parents ends here
+            passed.append(key)
+            found = parents.get(key)
+        for key in passed:
+            known[key] = found
         return found
 
     return look_up

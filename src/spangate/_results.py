@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,10 +47,18 @@ class Invocations:
     def __len__(self) -> int:
         return len(self.single) + len(self.nested)
 
-    def of(self, name: str) -> Invocations:
-        """Return the executions of one tool."""
+    def sizes(self) -> Iterator[tuple[Span, int | None, Sequence[Flaw]]]:
+        """Yield the outermost span of each, the bytes that it returned, and what is wrong with a declared size."""
+        for one in self.nested:
+            yield one.span, one.size, one.flaws
+        for span in self.single:
+            size, flaws = _size(span)
+            yield span, size, flaws
+
+    def of(self, run: Run, name: str) -> Invocations:
+        """Return the executions of one tool. All are of ``run``."""
         single = [span for span in self.single if _name(span, dialect_of(span).tool_call(span).name) == name]
-        return Invocations(single, [one for one in self.nested if one.name == name])
+        return Invocations(run.walk(single), run.walk([one for one in self.nested if one.name == name]))
 
 
 def invocations_of(run: Run) -> Invocations:
@@ -70,7 +78,7 @@ def invocations_of(run: Run) -> Invocations:
     return Invocations(run.walk([span for span in tools if span not in around]), run.walk(found))
 
 
-def size_of(span: Span) -> tuple[int | None, Sequence[Flaw]]:
+def _size(span: Span) -> tuple[int | None, Sequence[Flaw]]:
     """Return the bytes that one tool span says it returned, None if nothing usable, and what is wrong with that."""
     declared = span.attributes.get(DECLARED)
     if declared is None:
@@ -87,7 +95,7 @@ def _told_apart(tools: Iterable[Span], around: Mapping[Span, Span | None]) -> li
     for span in tools:
         call = dialect_of(span).tool_call(span)
         name = _name(span, call.name)
-        size, flaws = size_of(span)
+        size, flaws = _size(span)
         above = around[span]
         outer = None if above is None else by_span.get(above)
         if outer is not None and _is_same(outer, name, call.call_id):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final, Generic, TypeVar
 
 from spangate._calls import Call, Calls, single_call
 from spangate._dialects import dialect_of
 from spangate._records import Span
-from spangate._results import Invocations, size_of
-from spangate._tokens import Flaw, reading_of
+from spangate._results import Invocations
+from spangate._run import Run
+from spangate._tokens import Flaw, plainly_counted
 
 Number = TypeVar("Number", int, float)
 
@@ -55,41 +55,40 @@ class ByteTally:
     flaws: Mapping[Span, Sequence[Flaw]]
 
 
-def add_tokens(calls: Calls) -> TokenTally:
-    """Add up what ``calls`` used. A call that one span tells of in plain numbers above zero leaves no question."""
+def add_tokens(run: Run, calls: Calls) -> TokenTally:
+    """Add up what ``calls`` of ``run`` used.
+
+    A call that one span tells of in plain numbers above zero leaves no question.
+    """
     asked = answered = 0
-    doubtful = list(calls.joined)
+    found = list(calls.joined)
     for span in calls.single:
-        reading = reading_of(span)
-        given, got = reading.counted
-        if given and got and not reading.flaws:
+        given, got = plainly_counted(dialect_of(span).usage(span))
+        if given and got:
             asked += given
             answered += got
         else:
-            doubtful.append(single_call(span, reading))
+            found.append(single_call(span))
+    doubtful = run.walk(found)
     for call in doubtful:
         asked += call.tokens[0] or 0
         answered += call.tokens[1] or 0
     return TokenTally(len(calls), (asked, answered), doubtful)
 
 
-def add_bytes(invocations: Invocations) -> ByteTally:
-    """Add up what ``invocations`` returned."""
+def add_bytes(run: Run, invocations: Invocations) -> ByteTally:
+    """Add up what ``invocations`` of ``run`` returned."""
     known = 0
     silent: list[Span] = []
     flawed: dict[Span, Sequence[Flaw]] = {}
-    sizes = chain(
-        ((one.span, one.size, one.flaws) for one in invocations.nested),
-        ((span, *size_of(span)) for span in invocations.single),
-    )
-    for span, size, flaws in sizes:
+    for span, size, flaws in invocations.sizes():
         if size is None:
             silent.append(span)
         else:
             known += size
         if flaws:
             flawed[span] = flaws
-    return ByteTally(len(invocations), known, silent, flawed)
+    return ByteTally(len(invocations), known, run.walk(silent), flawed)
 
 
 def token_sum(tally: TokenTally, side: int, gap: str = "") -> Sum[int]:

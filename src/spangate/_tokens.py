@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from spangate._dialects import dialect_of
-from spangate._dialects._base import TokenCounts
+from spangate._dialects._base import NO_USAGE, TokenCounts
 from spangate._records import ABSENT, Span
 
 Tokens: TypeAlias = tuple[int | None, int | None]
@@ -58,11 +58,12 @@ def read(counts: TokenCounts) -> Reading:
     Cache counters that add up to more than the input must lie outside it and are added; smaller ones lie inside.
     Reasoning is added to the output only where the recorded total proves that it lies outside.
     """
+    if counts is NO_USAGE:
+        return UNSAID  # what most spans say that are no calls
     asked, answered = counts.input, counts.output
-    if type(asked) is int and type(answered) is int and 0 <= asked <= MAX_COUNT and 0 <= answered <= MAX_COUNT:
-        plain = asked, answered
-        alone = counts.cached is counts.cache_written is counts.reasoning is ABSENT
-        return Reading(plain, plain if alone else _with_parts(counts, asked, answered))
+    plain = plainly_counted(counts)
+    if plain[0] is not None:
+        return Reading((asked, answered), plain)
     said = not _is_absent(asked), not _is_absent(answered)
     if said == UNSAID.said:
         return UNSAID
@@ -70,6 +71,15 @@ def read(counts: TokenCounts) -> Reading:
     asked, answered = _side("input", asked, flaws), _side("output", answered, flaws)
     recorded = asked, answered
     return Reading(recorded, recorded if asked is None else _with_parts(counts, asked, answered), said, flaws)
+
+
+def plainly_counted(counts: TokenCounts) -> Tokens:
+    """Return what counts come to that are whole numbers on both sides; if they are not, nothing is known of either."""
+    asked, answered = counts.input, counts.output
+    if type(asked) is int and type(answered) is int and 0 <= asked <= MAX_COUNT and 0 <= answered <= MAX_COUNT:
+        alone = counts.cached is counts.cache_written is counts.reasoning is ABSENT
+        return (asked, answered) if alone else _with_parts(counts, asked, answered)
+    return None, None
 
 
 def _with_parts(counts: TokenCounts, asked: int, answered: int | None) -> Tokens:

@@ -63,7 +63,7 @@ def count(run: Run) -> Usage:
 
 def _count(run: Run) -> Usage:
     calls, invocations = calls_of(run), invocations_of(run)
-    tokens, returned = add_tokens(calls), add_bytes(invocations)
+    tokens, returned = add_tokens(run, calls), add_bytes(run, invocations)
     unseen = next((reason for note in run.notes if (reason := _UNSEEN_CALLS.get(note.code))), "")
     problems = [Finding("budget.lower_bound", None, unseen)] if unseen else []
     for call in tokens.doubtful:

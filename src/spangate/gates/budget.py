@@ -122,21 +122,21 @@ class Budget:
         ]
         yield from (_Ceiling(what, limit, used) for what, limit, used in limits if limit is not None)
         if self.per_model or self.max_cost is not None:
-            models = models_of(usage.calls)
+            models = models_of(run, usage.calls)
             for model, row in self.per_model.items():
                 sums = model_sums(models, model, calls.gap)
                 yield from (_Ceiling(f"{model}: {limit}", row[limit], sums[limit]) for limit in row)
             if self.max_cost is not None:
                 yield _Ceiling("cost", self.max_cost, cost_sum(models, self.prices, calls.gap))
         if self._limits_tools and usage.invocations:
-            yield from self._tool_ceilings(usage)
+            yield from self._tool_ceilings(run, usage)
 
-    def _tool_ceilings(self, usage: Usage) -> Iterator[_Ceiling]:
+    def _tool_ceilings(self, run: Run, usage: Usage) -> Iterator[_Ceiling]:
         code = "budget.payload_missing"
         if self.max_tool_payload_bytes is not None:
             yield _Ceiling("tool payload bytes", self.max_tool_payload_bytes, usage.payload, code)
         for tool, row in self.per_tool.items():
-            sums = tool_sums(usage.invocations, tool)
+            sums = tool_sums(run, usage.invocations, tool)
             yield from (_Ceiling(f"{tool}: {limit}", row[limit], sums[limit], code) for limit in row)
 
     def _weighed(self, problem: Finding) -> Finding:
