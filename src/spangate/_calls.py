@@ -78,13 +78,14 @@ def calls_of(run: Run) -> Calls:
         nest(_sighting(seen, inner), _sighting(seen, outer))
     for stray, host in _claimed(run, generations):
         nest(_sighting(seen, stray), _sighting(seen, host))
-    for same in _with_one_answer(generations):
+    for same in run.walk(_with_one_answer(generations)):
         join_answers([_sighting(seen, span) for span in same])
     if not seen:
         return Calls(generations, ())
     single = run.walk([span for span in generations if span not in seen])
     sightings = run.walk([seen[span] for span in generations if span in seen])
-    return Calls(single, run.walk([Call(group, _merged_tokens(group)) for group in grouped(sightings)]))
+    joined = [Call(group, _merged_tokens(group)) for group in run.walk(grouped(sightings))]
+    return Calls(single, run.walk(joined))
 
 
 def _sighting(seen: dict[Span, Sighting], span: Span) -> Sighting:
@@ -112,7 +113,7 @@ def _holds(host: Span, stray: Span) -> bool:
     return None not in used and reading_of(host).recorded == used
 
 
-def _with_one_answer(generations: Iterable[Span]) -> Iterable[list[Span]]:
+def _with_one_answer(generations: Iterable[Span]) -> list[list[Span]]:
     """Return the spans that share a response id, by that."""
     first: dict[str, Span] = {}
     shared: dict[str, list[Span]] = {}
@@ -120,7 +121,7 @@ def _with_one_answer(generations: Iterable[Span]) -> Iterable[list[Span]]:
         answer = dialect_of(span).response_id(span)
         if answer is not None and first.setdefault(answer, span) is not span:
             shared.setdefault(answer, [first[answer]]).append(span)
-    return shared.values()
+    return list(shared.values())
 
 
 def _merged_tokens(group: Sequence[Sighting]) -> Tokens:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 from spangate._calls import Call, Calls
+from spangate._lineage import LookUp, nearest
 from spangate._records import Finding, Role, Span
 from spangate._run import Run
 from spangate._tokens import UNSAID, Reading, reading_of
 
 _ROLES: Final[tuple[Role, ...]] = ("agent", "workflow", "iteration", "other")
 _SIDES: Final = ("input", "output")
-
-_Sums: TypeAlias = tuple[int, int, int, int]
-_NOTHING: Final[_Sums] = (0, 0, 0, 0)
 
 
 @dataclass(slots=True, eq=False)
@@ -29,25 +27,22 @@ class _Rollup:
 
     span: Span
     reading: Reading
-    sums: list[_Sums | None] = field(default_factory=lambda: [_NOTHING, _NOTHING])
+    sums: list[list[int] | None] = field(default_factory=lambda: [[0] * 4, [0] * 4])
     is_early: bool = False
 
     def add(self, call: Call, *, is_own: bool) -> None:
         """Add a call below the span."""
-        end_ns = self.span.end_ns
-        ends = [seen.span.end_ns for seen in call.sightings]
-        self.is_early = self.is_early or (end_ns is not None and any(end is None or end > end_ns for end in ends))
-        self.sums = [self._with(call, side, sums, is_own=is_own) for side, sums in enumerate(self.sums)]
-
-    def _with(self, call: Call, side: int, sums: _Sums | None, *, is_own: bool) -> _Sums | None:
-        count = call.tokens[side]
-        if count is None or sums is None:
-            return None
-        recorded = _recorded(call, self.span.scope, side, count)
-        below, as_recorded, own, own_as_recorded = sums
-        if is_own:
-            own, own_as_recorded = own + count, own_as_recorded + recorded
-        return below + count, as_recorded + recorded, own, own_as_recorded
+        self.is_early = self.is_early or _ends_after(call, self.span)
+        for side, sums in enumerate(self.sums):
+            count = call.tokens[side]
+            if count is None:
+                self.sums[side] = None
+            elif sums is not None:
+                recorded = _recorded(call, self.span.scope, side, count)
+                sums[0] += count
+                sums[1] += recorded
+                sums[2] += count * is_own
+                sums[3] += recorded * is_own
 
 
 def wrong_rollups(run: Run, calls: Calls) -> Iterator[Finding]:
@@ -57,16 +52,17 @@ def wrong_rollups(run: Run, calls: Calls) -> Iterator[Finding]:
     was taken. It is right if it equals the sum of all calls below, or of its own, either as they count here or as its
     own instrumentation recorded them.
     """
-    totals = {id(span): reading for span, reading in _totals(run)}
+    totals = dict(_totals(run))
     if not totals:
         return
-    rollups: dict[int, _Rollup] = {}
+    look_up = nearest(run, totals.__contains__)
+    rollups: dict[Span, _Rollup] = {}
     for call in calls:
-        for span, is_own in _above(run, call, totals).items():
-            if id(span) not in rollups:
-                rollups[id(span)] = _Rollup(span, totals[id(span)])
-            rollups[id(span)].add(call, is_own=is_own)
-    for rollup in rollups.values():
+        for span, is_own in _above(call, look_up).items():
+            if span not in rollups:
+                rollups[span] = _Rollup(span, totals[span])
+            rollups[span].add(call, is_own=is_own)
+    for rollup in run.walk(list(rollups.values())):
         if not rollup.is_early:
             yield from _compare(rollup)
 
@@ -80,16 +76,26 @@ def _totals(run: Run) -> Iterator[tuple[Span, Reading]]:
                 yield span, reading
 
 
-def _above(run: Run, call: Call, totals: Mapping[int, Reading]) -> dict[Span, bool]:
+def _above(call: Call, look_up: LookUp) -> dict[Span, bool]:
     """Return the spans with a total above a call, and whether the call is their own."""
     found: dict[Span, bool] = {}
     for seen in call.sightings:
-        is_own = True
-        for above in run.ancestors(seen.span):
-            if id(above) in totals:
-                found[above] = is_own or found.get(above, False)
-                is_own = is_own and above.role != "agent"
+        is_own, above = True, look_up(seen.span)
+        while above is not None and found.get(above) not in (True, is_own):  # from there on all has been said
+            found[above] = is_own
+            is_own = is_own and above.role != "agent"
+            above = look_up(above)
     return found
+
+
+def _ends_after(call: Call, span: Span) -> bool:
+    if span.end_ns is None:
+        return False
+    for seen in call.sightings:
+        end_ns = seen.span.end_ns
+        if end_ns is None or end_ns > span.end_ns:
+            return True
+    return False
 
 
 def _compare(rollup: _Rollup) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from spangate._paced import paced_like
 from spangate._records import Span
 from spangate._tokens import Reading
 
@@ -37,16 +38,16 @@ def join_answers(same: Sequence[Sighting]) -> None:
             _join(same[0], other)
 
 
-def grouped(sightings: Iterable[Sighting]) -> list[list[Sighting]]:
+def grouped(sightings: Sequence[Sighting]) -> list[list[Sighting]]:
     """Group the spans of one call, the innermost first. A generation around several calls is in no group."""
-    levels = _levels(sightings)
-    for level in reversed(levels):
+    levels = [paced_like(level, sightings) for level in reversed(_levels(sightings))]
+    for level in levels:
         for outer in level:
             if outer.inside is not None:
                 _join_stacked(outer, outer.inside)
     groups: dict[int, list[Sighting]] = {}
     wrappers: set[int] = set()
-    for level in reversed(levels):
+    for level in levels:
         for sighting in level:
             key = id(_leader(sighting))
             groups.setdefault(key, []).append(sighting)

@@ -77,7 +77,7 @@ def _count(run: Run) -> Usage:
         calls=calls,
         invocations=invocations,
         unseen=unseen,
-        problems=problems,
+        problems=run.walk(problems),
     )
 
 
