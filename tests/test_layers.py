@@ -30,7 +30,7 @@ LAYERS = {
     "judge": "_judge",
     "buffer": "_buffer _gather _memory _trace _tree",
     "effects": """
-        _attempt _chunks _exporter _fan_out _flush _forks _pace _patience _policy _release _repeatable _source
+        _attempt _chunks _exporter _fan_out _fields _flush _forks _pace _patience _policy _release _repeatable _source
         _stamp _takeover _telemetry archive""",
     "adapter": "_adapter _bounds _leaving _look _odd _outlook _parcels _place",
     "settling": "_claims _decide _parts _settle _worker",
@@ -74,7 +74,7 @@ LATE = {
 }
 """Imports inside functions: of what is not always installed, or heavy and seldom used. None of them hides a circle."""
 
-SDK_PRIVATES = {"_takeover"}
+SDK_PRIVATES = {"_fields", "_takeover"}
 """Who may name what the SDK keeps to itself."""
 
 

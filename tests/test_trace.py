@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spangate._trace import Trace, end_twin, is_live, is_open_in, take_one
+from spangate._trace import Trace, end_in, is_live, is_open_in, take_one
 from spangate._tree import Tree, Unseen
 
 
@@ -94,9 +94,9 @@ def test_of_twins_the_one_ends_that_started_then(start: int) -> None:
         trace.add(tree, 50, Live(time))
     ended = Ended(start)
     assert is_open_in(tree, 50, ended)
-    assert end_twin(tree, 50, ended)
+    assert end_in(tree, 50, ended, is_alone=False)
     assert not is_open_in(tree, 50, ended)
-    assert not end_twin(tree, 50, Ended(start))
+    assert not end_in(tree, 50, Ended(start), is_alone=False)
     held = [tree.spans[50], *(twin for _, twin in tree.twins)]
     assert [span.start_time for span in held if not is_live(span)] == [start]
 
@@ -108,7 +108,7 @@ def test_of_twins_the_one_is_taken_that_was_seen(start: int) -> None:
     for span in spans.values():
         trace.add(tree, 50, span)
     seen = spans.pop(start)
-    end_twin(tree, 50, now := Ended(start))
+    end_in(tree, 50, now := Ended(start), is_alone=False)
     assert take_one(tree, 50, seen) is now
     assert {tree.spans[50], *(twin for _, twin in tree.twins)} == set(spans.values())
 

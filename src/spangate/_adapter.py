@@ -13,6 +13,7 @@ from opentelemetry.trace import Link as SDKLink
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from spangate._account import EVALUATION_EVENT, evaluation, verdict_span_attributes, verdict_span_id
+from spangate._fields import whole
 from spangate._odd import clean_text, code_of, kind_of, nanoseconds, sendable, text
 from spangate._payload import mapping_bytes, text_bytes
 from spangate._records import Event, Link, Span, SpanStatus, Verdict
@@ -24,40 +25,42 @@ _STATUS: Mapping[StatusCode, SpanStatus] = {StatusCode.OK: "OK", StatusCode.ERRO
 _UNSET, _INTERNAL, _CLIENT = StatusCode.UNSET, SpanKind.INTERNAL, SpanKind.CLIENT
 _SAMPLED = TraceFlags.SAMPLED
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NO_PARENT = (None, None, False, TraceFlags.SAMPLED, None, False)
 
 
 def record(span: ReadableSpan, *, is_open: bool) -> Span:
-    """Read an SDK span. The attributes are copied: an open span is still being written.
+    """Read an SDK span. The attributes are copied: an open span is still being written, an ended one may be redacted.
 
     What is ordinary is told here rather than in the functions for odd values: this runs for every span there is.
     """
-    trace_id, span_id, _, flags = span.context[:4]
-    parent, scope, kind, status, name = span.parent, span.instrumentation_scope, span.kind, span.status, span.name
-    start, end, events, links = span.start_time, span.end_time, span.events, span.links
-    code, description = status.status_code, status.description
-    scope_name, scope_version = ("", "") if scope is None else (scope.name, scope.version)
+    (
+        context, parent, name, kind, start, end, scope, version, code, description, attributes, events, links,
+        dropped_attributes, dropped_events, dropped_links, resource,
+    ) = whole(span)  # fmt: skip
+    trace_id, span_id, _, flags, _, _ = context
+    _, parent_id, is_remote, parent_flags, _, _ = _NO_PARENT if parent is None else parent
     return Span(
         trace_id,
         span_id,
-        None if parent is None else parent.span_id,
+        parent_id,
         name if type(name) is str else text(name),
         start if type(start) is int else nanoseconds(start) or 0,
         None if is_open else end if type(end) is int else nanoseconds(end),
         "INTERNAL" if kind is _INTERNAL else "CLIENT" if kind is _CLIENT else kind_of(kind).name,
-        scope_name if type(scope_name) is str else text(scope_name or ""),
+        scope if type(scope) is str else text(scope or ""),
         "UNSET" if code is _UNSET else _STATUS.get(code_of(code), "UNSET"),
         text(description) if description else "",
-        _attributes(span),
+        attributes.copy() if attributes else _NOTHING,
         _events(events) if events else (),
         _links(links) if links else (),
-        span.resource.attributes,
-        parent is not None and parent.is_remote,
-        parent is None or parent.trace_flags & _SAMPLED != 0,
+        resource,
+        is_remote,
+        parent_flags & _SAMPLED != 0,
         flags & _SAMPLED != 0,
-        span.dropped_attributes,
-        span.dropped_events,
-        span.dropped_links,
-        scope_version if type(scope_version) is str else text(scope_version or ""),
+        dropped_attributes,
+        dropped_events,
+        dropped_links,
+        version if type(version) is str else text(version or ""),
     )
 
 
@@ -75,13 +78,12 @@ def _attributes(span: ReadableSpan) -> Mapping[str, Any]:
 
 
 def _events(events: Iterable[SDKEvent]) -> Sequence[Event]:
-    return [
-        Event(text(event.name), dict(event.attributes or {}), nanoseconds(event.timestamp) or 0) for event in events
-    ]
+    kept = tuple(events)  # of an open span they may grow meanwhile
+    return [Event(text(event.name), dict(event.attributes or {}), nanoseconds(event.timestamp) or 0) for event in kept]
 
 
 def _links(links: Iterable[SDKLink]) -> Sequence[Link]:
-    return [Link(link.context.trace_id, link.context.span_id, dict(link.attributes or {})) for link in links]
+    return [Link(link.context.trace_id, link.context.span_id, dict(link.attributes or {})) for link in tuple(links)]
 
 
 def verdict_span(

@@ -2,8 +2,10 @@
 
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
 whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
-ended after. Everything is read and written under ``_lock``. ``_count`` is how many spans are held. ``_armed`` says that
-the worker will look by itself within ``settle_s``, so that an ending span need not wake it.
+ended after. ``_plain`` finds by trace id the trees in which a start or an end needs no thought: alone in a trace of
+which no decision is remembered, not piecewise, no id there twice, the root open. Everything is read and written under
+``_lock``. ``_count`` is how many spans are held. ``_armed`` says that the worker will look by itself within
+``settle_s``, so that an ending span need not wake it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from itertools import repeat, takewhile
 from typing import Any
 
 from spangate._memory import Memory
-from spangate._trace import Trace, end_twin, is_live, is_open_in, take_one
+from spangate._trace import Trace, end_in, is_live, is_open_in, take_one
 from spangate._tree import Decided, Glimpse, Ruling, Tree, Unseen
 
 FRESH_LIMIT = 4096
@@ -42,6 +44,7 @@ class Buffer:
         self._lock = threading.RLock()  # a finalizer or a signal handler may end a span while this thread holds it
         self._work = threading.Condition(self._lock)
         self._traces: dict[int, Trace] = {}
+        self._plain: dict[int, Tree] = {}
         self._trees: dict[Tree, None] = {}
         self._ended: dict[Tree, None] = {}
         self._stirred: dict[Tree, None] = {}
@@ -69,29 +72,31 @@ class Buffer:
         """Add a started span to the tree that holds its parent, and return that tree, if one here does."""
         self._lock.acquire()  # here and in end(): half the time of a with block, and every span goes through both
         try:
-            trace = self._traces.get(trace_id)
-            if trace is None:
-                return None
-            tree = trace.main
-            if tree is None or parent_id not in tree.spans:
-                tree = trace.others.get(parent_id)
-                if tree is None:
-                    return None
-            if trace.others or span_id in tree.spans or self._count >= self._max_spans:
-                return self._add(trace, tree, span_id, span)
-            tree.spans[span_id] = span
+            tree = self._plain.get(trace_id)
+            if tree is None:
+                return self._join(trace_id, span_id, parent_id, span)
+            spans = tree.spans
+            if parent_id not in spans or span_id in spans or self._count >= self._max_spans:
+                return self._join(trace_id, span_id, parent_id, span)
+            spans[span_id] = span
             tree.open += 1
-            tree.quiet_at = None
             self._count += 1
             return tree
         finally:
             self._lock.release()
+
+    def _join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
+        trace = self._traces.get(trace_id)
+        tree = None if trace is None else trace.tree_of(parent_id)
+        return None if trace is None or tree is None else self._add(trace, tree, span_id, span)
 
     def _add(self, trace: Trace, tree: Tree, span_id: int, span: Any) -> Tree | None:
         if self._count >= self._max_spans:
             tree.overflowed = True
             return None
         self._count += trace.add(tree, span_id, span)
+        if tree.twins:
+            self._plain.pop(trace.trace_id, None)
         return tree
 
     def open(self, tree: Tree, span: Any) -> Tree | None:
@@ -112,7 +117,11 @@ class Buffer:
             self._trees[tree] = None
             if trace is None:
                 trace = self._traces[trace_id] = Trace(tree)
-            trace.held[tree] = None
+                if not tree.piecewise and not self._memory.knows(trace_id):
+                    self._plain[trace_id] = tree
+            else:
+                trace.held[tree] = None
+                self._plain.pop(trace_id, None)
             return self._add(trace, tree, span_id, span)
 
     def adopt(self, orphan: Tree, span: Any) -> Tree | None:
@@ -147,32 +156,36 @@ class Buffer:
         """Put an ended span in the place of the live one. False if no tree holds it."""
         self._lock.acquire()
         try:
-            trace = self._traces.get(trace_id)
-            if trace is None:
-                return False
-            tree = trace.main
-            if trace.shared:
-                tree = trace.tree_that_ends(span_id, span)
-            elif tree is None or span_id not in tree.spans:
-                tree = trace.others.get(span_id)
-            if tree is None or (self._memory.is_waiting and self._belongs_to_decided(tree, span_id, span)):
-                return False
-            if tree.twins or trace.shared:
-                if not end_twin(tree, span_id, span):
-                    return True
-            elif tree.spans[span_id] is span:
-                return True  # the processor was added twice
-            else:
+            tree = self._plain.get(trace_id)
+            held = None if tree is None else tree.spans.get(span_id)
+            if tree is None or held is None or span_id == tree.root_id:
+                return self._end(trace_id, span_id, span)
+            if held is not span:
                 tree.spans[span_id] = span
-            tree.open -= 1
-            tree.fresh.append(span)
-            if tree.root_ended_at is not None or tree.piecewise or span_id == tree.root_id:
-                self._note_end(tree, span_id)
-            elif len(tree.fresh) == FRESH_LIMIT:
-                self._arm()
+                tree.open -= 1
+                tree.fresh.append(span)
+                if len(tree.fresh) == FRESH_LIMIT:
+                    self._arm()
             return True
         finally:
             self._lock.release()
+
+    def _end(self, trace_id: int, span_id: int, span: Any) -> bool:
+        trace = self._traces.get(trace_id)
+        tree = None if trace is None else trace.tree_that_ends(span_id, span)
+        if trace is None or tree is None:
+            return False
+        if self._memory.awaited and self._belongs_to_decided(tree, span_id, span):
+            return False
+        if not end_in(tree, span_id, span, is_alone=not tree.twins and not trace.shared):
+            return True  # the processor was added twice
+        tree.open -= 1
+        tree.fresh.append(span)
+        if tree.root_ended_at is not None or tree.piecewise or span_id == tree.root_id:
+            self._note_end(tree, span_id)
+        elif len(tree.fresh) == FRESH_LIMIT:
+            self._arm()
+        return True
 
     def _belongs_to_decided(self, tree: Tree, span_id: int, span: Any) -> bool:
         """Say whether the span that ended is not the one of this tree but one of a decided run, with the same id."""
@@ -189,6 +202,7 @@ class Buffer:
             tree.end_order = self._next()
             tree.root_ended_at = now
             self._ended[tree] = None
+            self._plain.pop(tree.trace_id, None)
         if tree.piecewise:
             self._stirred[tree] = None
         if tree.open == 0:
@@ -395,6 +409,12 @@ class Buffer:
             fresh = list(takewhile(lambda span_id: span_id not in known, reversed(tree.spans)))
             return tree.activity, [tree.spans[span_id] for span_id in fresh]
 
+    def let_pass(self, tree: Tree) -> None:
+        """Have a tree decided part by part from now on; whatever is no agent passes."""
+        with self._lock:
+            tree.passing = tree.piecewise = True
+            self._plain.pop(tree.trace_id, None)
+
     def is_held(self, tree: Tree) -> bool:
         """Say whether the tree is still here."""
         with self._lock:
@@ -421,6 +441,7 @@ class Buffer:
 
     def _forget(self, tree: Tree) -> None:
         del self._trees[tree]
+        self._plain.pop(tree.trace_id, None)
         self._count -= len(tree.spans) + len(tree.twins)
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
@@ -432,7 +453,7 @@ class Buffer:
         """Drop every tree. Returns how many ended spans that were."""
         with self._lock:
             ended = sum(len(tree.spans) + len(tree.twins) - tree.open for tree in self._trees)
-            self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
+            self._traces, self._plain, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}, {}
             self._count = 0
             return ended
 

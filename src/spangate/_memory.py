@@ -24,8 +24,8 @@ MAX_OPEN = 1 << 18
 class Memory:
     """The decisions of this process, the newest last.
 
-    ``_still`` counts for every decision, by id, the spans that were open under it and have not ended since. ``_open``
-    finds the newest such decision, ``_shared`` are the ids for which there are more.
+    ``_still`` counts for every decision, by id, the spans that were open under it and have not ended since. ``awaited``
+    finds the newest such decision by (trace id, span id), ``_shared`` are the ids for which there are more.
     """
 
     def __init__(self, max_decisions: int = MAX_DECISIONS) -> None:
@@ -35,7 +35,7 @@ class Memory:
         self._plain: dict[Decided, None] = {}
         self._by_trace: dict[int, list[Decided]] = {}
         self._still: dict[Decided, Counter[int]] = {}
-        self._open: dict[tuple[int, int], Decided] = {}
+        self.awaited: dict[tuple[int, int], Decided] = {}
         self._shared: set[tuple[int, int]] = set()
 
     def remember(self, decided: Decided, open_ids: Sequence[int]) -> None:
@@ -49,14 +49,14 @@ class Memory:
 
     def _wait_for(self, decided: Decided, span_id: int) -> None:
         key = decided.trace_id, span_id
-        if self._open.setdefault(key, decided) is not decided:
+        if self.awaited.setdefault(key, decided) is not decided:
             self._shared.add(key)
-            self._open[key] = decided
+            self.awaited[key] = decided
 
     def _wait_no_more(self, decided: Decided, span_id: int) -> None:
         key = decided.trace_id, span_id
-        if self._open.get(key) is decided:
-            del self._open[key]
+        if self.awaited.get(key) is decided:
+            del self.awaited[key]
         if key in self._shared:
             self._shared.remove(key)
             for other in self._by_trace.get(decided.trace_id, ()):
@@ -65,7 +65,7 @@ class Memory:
 
     def _keep(self, decided: Decided, kind: dict[Decided, None]) -> None:
         kind[decided] = None
-        if len(kind) > self._max or (len(kind) > 1 and len(self._open) > MAX_OPEN):
+        if len(kind) > self._max or (len(kind) > 1 and len(self.awaited) > MAX_OPEN):
             oldest = next(iter(kind))
             del kind[oldest]
             self._forget(oldest)
@@ -78,6 +78,10 @@ class Memory:
         for span_id in self._still.pop(decided):
             self._wait_no_more(decided, span_id)
 
+    def knows(self, trace_id: int) -> bool:
+        """Say whether a decision in this trace is remembered."""
+        return trace_id in self._by_trace
+
     def find(self, trace_id: int, span_id: int, start_ns: int | None) -> Decided | None:
         """Return the newest decision that the span was a member of."""
         for decided in reversed(self._by_trace.get(trace_id, ())):
@@ -87,12 +91,12 @@ class Memory:
 
     def open_under(self, trace_id: int, span_id: int) -> Decided | None:
         """Return the decision under which this span was still open, if it has not ended since."""
-        return self._open.get((trace_id, span_id))
+        return self.awaited.get((trace_id, span_id))
 
     def follow(self, trace_id: int, parent_id: int, span_id: int) -> bool:
         """Keep a span that starts below one that is still open under a decided run. False if there is no such run."""
-        decided = self._open.get((trace_id, parent_id))
-        if decided is None or not decided.has_agent or len(self._open) >= MAX_OPEN:
+        decided = self.awaited.get((trace_id, parent_id))
+        if decided is None or not decided.has_agent or len(self.awaited) >= MAX_OPEN:
             return False
         self._wait_for(decided, span_id)
         self._still[decided][span_id] += 1
@@ -100,7 +104,7 @@ class Memory:
 
     def take_open(self, trace_id: int, span_id: int) -> Decided | None:
         """Return the decision under which this span was still open, once for each such span."""
-        decided = self._open.get((trace_id, span_id))
+        decided = self.awaited.get((trace_id, span_id))
         if decided is None:
             return None
         still = self._still[decided]
@@ -113,14 +117,9 @@ class Memory:
             self._keep(decided, self._runs)
         return decided
 
-    @property
-    def is_waiting(self) -> bool:
-        """True if a span of a decided run has not ended yet."""
-        return bool(self._open)
-
     def open_ids(self) -> frozenset[tuple[int, int]]:
         """Return (trace id, span id) of all spans whose end has not come yet."""
-        return frozenset(self._open)
+        return frozenset(self.awaited)
 
     def overlapping(self, order: int) -> Iterator[Decided]:
         """Yield the decisions about runs whose root was open at the moment ``order``."""

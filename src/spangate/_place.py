@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class Origin:
 class Placer:
     """Finds or makes the trees of such spans. ``piecewise_kinds`` are the kinds of local root decided part by part."""
 
-    def __init__(self, buffer: Buffer, piecewise_kinds: Collection[SpanKind]) -> None:
+    def __init__(self, buffer: Buffer, piecewise_kinds: Sequence[SpanKind]) -> None:
         self._buffer = buffer
         self._piecewise_kinds = piecewise_kinds
         self._random = random.Random()  # noqa: S311  for ids; of its own, since a user's random.seed() would repeat them
@@ -68,7 +68,8 @@ class Placer:
         return self._buffer.admit(self._tree(span, "unseen" if above is None else "cut", above), parent_id, span)
 
     def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
-        tree = Tree(span.context.trace_id, span.context.span_id, format(self._random.getrandbits(64), "016x"))
+        trace_id, span_id = span.context[:2]
+        tree = Tree(trace_id, span_id, f"{self._random.getrandbits(64):016x}")
         follows = above is not None and above.has_agent
         tree.standing, tree.piecewise = standing, kind_of(span.kind) in self._piecewise_kinds and not follows
         if standing == "cut":

@@ -17,6 +17,7 @@ from spangate._decide import Decider
 from spangate._dialects import classify, dialect_of
 from spangate._exporter import otlp_exporter
 from spangate._fan_out import FanOut
+from spangate._fields import started
 from spangate._flush import Flush
 from spangate._forest import Unit
 from spangate._forks import after_fork
@@ -92,7 +93,7 @@ class GateSpanProcessor(SpanProcessor):
         self._exporters = _several(otlp_exporter() if exporter is None else exporter)
         self._outlook = Outlook(self)
         self._buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM))
-        self._placer = Placer(self._buffer, frozenset(SpanKind) if unit == "agent" else _ENTRY_KINDS)
+        self._placer = Placer(self._buffer, tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS)
         self._telemetry = Telemetry(self._buffer.count_spans)
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])
         self._decider = Decider(self._buffer, self._sender, self._telemetry, chosen, on_verdict, dry_run=dry_run)
@@ -108,15 +109,15 @@ class GateSpanProcessor(SpanProcessor):
         try:
             if self._closed:
                 return
-            trace_id, span_id = span.context[:2]  # a property of a span context takes thrice as long
-            parent = span.parent
+            context, parent, attributes = started(span)
+            span_id = context[1]
             tree = None
-            if parent is not None and not parent.is_remote:
-                tree = self._buffer.join(trace_id, span_id, parent.span_id, span)
+            if parent is not None and not parent[2]:  # the properties of a span context take thrice as long
+                tree = self._buffer.join(context[0], span_id, parent[1], span)
             if tree is None:
                 self._ready(span)
                 tree = self._placer.place(span, parent_context)
-            if tree is not None and stamp_tool(span, span_id, tree):
+            if tree is not None and stamp_tool(span, span_id, tree, attributes):
                 _stamp_request(span, tree)
         except Exception:  # noqa: BLE001  an exception would keep the user's code from running
             self._fault("on_start")
@@ -124,8 +125,8 @@ class GateSpanProcessor(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Put the ended span in the place of the live one."""
         try:
-            trace_id, span_id = span.context[:2]
-            if not self._buffer.end(trace_id, span_id, span):
+            context = span.context
+            if not self._buffer.end(context[0], context[1], span):
                 self._end_unheld(span)
         except Exception:  # noqa: BLE001  an exception would replace the user's own
             self._fault("on_end")

@@ -119,7 +119,7 @@ class Settler:
             if has_agent(look.spans):
                 self._decide(tree, look, trigger)
                 return
-            tree.passing = tree.piecewise = True
+            self._buffer.let_pass(tree)
             tree.overflowed = trigger != "shutdown"
         self._parts.force(tree, trigger, now)
 
@@ -130,7 +130,7 @@ class Settler:
         """
         above = tree.above
         if tree.open and above is None:
-            tree.passing = tree.piecewise = True
+            self._buffer.let_pass(tree)
             self._parts.force(tree, None, now)
             return
         run_id = tree.tree_id if above is None else above.run_id

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import opentelemetry.context
@@ -15,6 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 _MAX_DEPTH = 6
+_SIBLINGS = attrgetter("_span_processor._span_processors")
 _logger = logging.getLogger("spangate")
 
 
@@ -73,7 +75,10 @@ def processors_of(owner: Any) -> tuple[SpanProcessor, ...]:
 
 def siblings_of(span: Any) -> tuple[SpanProcessor, ...]:
     """Return all processors that a live span reports to."""
-    return processors_of(getattr(span, "_span_processor", None))
+    try:
+        return tuple(_SIBLINGS(span))
+    except AttributeError:
+        return ()
 
 
 def exporters_in(processor: Any) -> list[tuple[Any, str, SpanExporter]]:

@@ -8,15 +8,16 @@ from spangate._tree import Tree
 
 
 class Trace:
-    """The trees of one trace id, all of them in ``held``.
+    """The trees of ``trace_id``, all of them in ``held``.
 
     ``main`` is the first of them, while it is here; ``others`` maps span ids to the rest. ``shared`` lists the trees of
     an id that several hold: programs seed their random numbers, and ids repeat.
     """
 
-    __slots__ = ("held", "main", "others", "shared")
+    __slots__ = ("held", "main", "others", "shared", "trace_id")
 
     def __init__(self, main: Tree) -> None:
+        self.trace_id = main.trace_id
         self.main: Tree | None = main
         self.held: dict[Tree, None] = {main: None}
         self.others: dict[int, Tree] = {}
@@ -38,7 +39,8 @@ class Trace:
     def add(self, tree: Tree, span_id: int, span: Any) -> int:
         """Hold a live span in ``tree``. Returns how many more spans it holds: none, if that very span was there."""
         if span_id not in tree.spans:
-            self._index(tree, span_id)
+            if tree is not self.main or len(self.held) > 1:
+                self._index(tree, span_id)
             tree.spans[span_id] = span
         elif tree.spans[span_id] is span:
             tree.copies += 1
@@ -87,9 +89,12 @@ def is_open_in(tree: Tree, span_id: int, ended: Any) -> bool:
     return any(is_live(span) and span.start_time == ended.start_time for span in same_id(tree, span_id))
 
 
-def end_twin(tree: Tree, span_id: int, ended: Any) -> bool:
-    """Replace, among spans that share an id, the live one that ended. False if it is not there."""
+def end_in(tree: Tree, span_id: int, ended: Any, *, is_alone: bool) -> bool:
+    """Replace the live span that ended, one of several with its id unless it ``is_alone``. False if it is not there."""
     first = tree.spans[span_id]
+    if is_alone:
+        tree.spans[span_id] = ended
+        return first is not ended
     if is_live(first) and first.start_time == ended.start_time:
         tree.spans[span_id] = ended
         return True

@@ -9,6 +9,7 @@ from typing import Any, Final
 from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.util import BoundedList
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
@@ -21,6 +22,7 @@ _SAMPLED: Final = TraceFlags(TraceFlags.SAMPLED)
 _UNSET: Final = Status(StatusCode.UNSET)
 _BEGIN: Final = 1_700_000_000_000_000_000
 _END: Final = 1_800_000_000_000_000_000
+_MAX_LISTED: Final = 128
 _STEP_NS: Final = 1_000_000
 _TURN_NS: Final = 100_000
 _HELPER_EVERY: Final = 10
@@ -103,6 +105,8 @@ class _Maker:
             parent=None if parent is None else parent.context,
             resource=_RESOURCE,
             attributes=attributes,
+            events=BoundedList(_MAX_LISTED),
+            links=BoundedList(_MAX_LISTED),
             kind=kind,
             status=_UNSET,
             start_time=begin,

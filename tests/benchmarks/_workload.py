@@ -63,6 +63,13 @@ def agent_run(tracer: Tracer, content: Content = MESSAGES) -> None:
                     span.set_attribute("gen_ai.tool.call.result", "42 results")
 
 
+def model_run(tracer: Tracer) -> None:
+    """Record a healthy run of 20 spans: an agent that asks its model 19 times and needs no tool."""
+    with tracer.start_as_current_span("invoke_agent researcher", attributes=AGENT):
+        for _ in range(RUN_SPANS - 1):
+            generation(tracer, TURNS - 1, MESSAGES)
+
+
 def generation(tracer: Tracer, turn: int, content: Content) -> None:
     """Record a model call: ten attributes, two of 1 KiB, three of them there at the start."""
     sent, answer = content

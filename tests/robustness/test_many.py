@@ -29,7 +29,7 @@ def assert_nothing_is_left(gate: GateSpanProcessor) -> None:
     assert repr(buffer) == "<Buffer 0 trees, 0 ended, 0 stirred>"
     assert (buffer.count_spans(), buffer._traces, buffer._late) == (0, {}, {})
     memory = buffer._memory
-    assert (memory._open, memory._unfinished) == ({}, {})
+    assert (memory.awaited, memory._unfinished) == ({}, {})
     assert len(memory._runs) <= memory._max
     assert len(memory._still) == len(memory._runs) + len(memory._plain)
     settler = worker._settler
