@@ -61,6 +61,7 @@ def record(span: ReadableSpan, *, is_open: bool) -> Span:
         dropped_events,
         dropped_links,
         version if type(version) is str else text(version or ""),
+        span,
     )
 
 

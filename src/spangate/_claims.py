@@ -60,7 +60,7 @@ class Claims:
         ids = {part.root.span_id, *(span.span_id for span in part.spans)} if tree.claims else ()
         return [claim for claim, root_id in tree.claims.items() if root_id in ids]
 
-    def decide(self, run: Run, look: Look, bearer: Span, decided: Decided, candidates: Iterable[Tree]) -> None:
+    def decide(self, run: Run, bearer: Span, decided: Decided, candidates: Iterable[Tree]) -> None:
         """Decide a run together with the strays that it claims among the trees that waited for it."""
         claimed: list[tuple[Decided, Look]] = []
         beside: list[Finding] = []
@@ -73,11 +73,10 @@ class Claims:
             if its_decided is not None:
                 claimed.append((its_decided, its_look))
         if beside or claimed:
-            look = look.joined(its_look for _, its_look in claimed)
             roots = [its_look.spans[0] for _, its_look in claimed]
             spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.spans)]
             run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=roots)
-        self._decider.decide(run, look, bearer, decided)
+        self._decider.decide(run, bearer, decided)
         for its_decided, _ in claimed:
             self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)
 

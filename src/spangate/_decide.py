@@ -43,7 +43,7 @@ class Decider:
         self._dry_run = dry_run
         self._rest = Pace(buffer.is_crowded)
 
-    def decide(self, run: Run, look: Look, bearer: Span, decided: Decided) -> None:
+    def decide(self, run: Run, bearer: Span, decided: Decided) -> None:
         """Judge ``run`` and line up the result.
 
         ``bearer`` is the span that bears the verdict attributes of a released run; the ruling is written into
@@ -51,7 +51,7 @@ class Decider:
         for a defect is withheld, and counts as lost: it stands in no tree any more.
         """
         try:
-            verdict = self._line_up(run, look, bearer, decided)
+            verdict = self._line_up(run, bearer, decided)
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: BLE001  a gate may do anything, and leave its thread; others get their verdicts
@@ -61,7 +61,7 @@ class Decider:
         else:
             self._tell(verdict)
 
-    def _line_up(self, run: Run, look: Look, bearer: Span, decided: Decided) -> Verdict:
+    def _line_up(self, run: Run, bearer: Span, decided: Decided) -> Verdict:
         self._rest()
         start = time.perf_counter()
         run = replace(run, spans=paced(run.spans, self._rest))
@@ -71,10 +71,10 @@ class Decider:
         refused = verdict.verdict == "fail" and not self._dry_run
         if not refused:
             verdict = replace(verdict, spans_withheld=0)
-            self._sender.put(run_parcel(run, look.sources, bearer, verdict, self._telemetry))
+            self._sender.put(run_parcel(run, bearer, verdict, self._telemetry))
         is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
         if run.root.sampled and not is_told:
-            self._sender.put(verdict_parcel(verdict, place_of(run, look.sources), 0, self._telemetry))
+            self._sender.put(verdict_parcel(verdict, place_of(run), 0, self._telemetry))
         self._telemetry.withhold(verdict.spans_withheld)
         self._telemetry.judged(verdict, time.perf_counter() - start)
         number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id
@@ -99,17 +99,17 @@ class Decider:
         if decided.ruling == "fail":
             self._telemetry.withhold(sum(1 for span in look.spans if span.end_ns is not None))
         else:
-            self.let_pass(look.spans, look, decided.run_id if decided.ruling == "pass" else None)
+            self.let_pass(look.spans, decided.run_id if decided.ruling == "pass" else None)
 
     def lose(self, spans: int, reason: str) -> None:
         """Count spans that can neither be judged nor pass."""
         if spans:
             self._telemetry.lose(spans, reason)
 
-    def let_pass(self, spans: Sequence[Span], look: Look, run_id: str | None = None) -> None:
+    def let_pass(self, spans: Sequence[Span], run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
         try:
-            parcel = passing_parcel(spans, look.sources, self._telemetry, run_id)
+            parcel = passing_parcel(spans, self._telemetry, run_id)
         except Exception:  # noqa: BLE001  nobody knows what; it must not cost other spans their export
             logger.exception("%d spans could not be passed on", len(spans))
             self._lose(spans)

@@ -25,8 +25,9 @@ class ReleasedSpan(ReadableSpan):
     rebuilt would lose them.
     """
 
-    def __init__(self, span: ReadableSpan, known: Span, stamps: Mapping[str, Any]) -> None:
-        """Take over ``span``; ``known`` is the record that was read from it."""
+    def __init__(self, known: Span, stamps: Mapping[str, Any]) -> None:
+        """Take over the span that the record ``known`` was read from."""
+        span: ReadableSpan = known.source
         super().__init__(
             name=clean(known.name),
             context=span.context,
@@ -81,20 +82,17 @@ class ReleasedSpan(ReadableSpan):
 class Leaving(Sequence[ReleasedSpan]):
     """Spans on their way out. Each is made ready when it is asked for: until then it weighs no more than it did."""
 
-    def __init__(
-        self, known: Sequence[Span], sources: Mapping[int, Any], stamps: Callable[[Span], Mapping[str, Any]]
-    ) -> None:
-        """Take records with, by their identities, the spans that they were read from, and what gives their stamps."""
+    def __init__(self, known: Sequence[Span], stamps: Callable[[Span], Mapping[str, Any]]) -> None:
+        """Take the records of the spans, and what gives their stamps."""
         self._known: list[Any] = list(known)
-        self._sources: list[Any] = [sources[id(span)] for span in known]
         self._stamps = stamps
 
     def __len__(self) -> int:
-        return len(self._sources)
+        return len(self._known)
 
     def let_go(self, start: int, stop: int) -> None:
         """Forget spans that have left. Many at once would keep the interpreter busy for long."""
-        self._known[start:stop] = self._sources[start:stop] = [None] * (stop - start)
+        self._known[start:stop] = [None] * (stop - start)
 
     @overload
     def __getitem__(self, at: int) -> ReleasedSpan: ...
@@ -104,9 +102,8 @@ class Leaving(Sequence[ReleasedSpan]):
 
     def __getitem__(self, at: int | slice) -> ReleasedSpan | list[ReleasedSpan]:
         if isinstance(at, slice):
-            pairs = zip(self._sources[at], self._known[at], strict=True)
-            return [ReleasedSpan(source, known, self._stamps(known)) for source, known in pairs]
-        return ReleasedSpan(self._sources[at], self._known[at], self._stamps(self._known[at]))
+            return [ReleasedSpan(known, self._stamps(known)) for known in self._known[at]]
+        return ReleasedSpan(self._known[at], self._stamps(self._known[at]))
 
 
 def _sendable_event(event: Event) -> Event:

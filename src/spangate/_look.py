@@ -1,8 +1,8 @@
-"""Held trees read as records, each record with the SDK span it was read from."""
+"""Held trees read as records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,31 +20,18 @@ from spangate._tree import Decided, Tree
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Look:
-    """What a tree held at one moment: records with their roles, in start order.
+    """What a tree held at one moment: records with their roles and their SDK spans, in start order.
 
-    ``sources`` maps a record's identity to its SDK span. ``activity`` is the tree's, to tell whether it has changed.
+    ``activity`` is the tree's, to tell whether it has changed.
     """
 
     spans: Sequence[Span]
-    sources: Mapping[int, Any]
     activity: int = 0
 
     @property
     def ids(self) -> frozenset[int]:
         """The span ids of all."""
         return frozenset(span.span_id for span in self.spans)
-
-    def source(self, span: Span) -> Any:
-        """Return the SDK span that ``span`` was read from."""
-        return self.sources[id(span)]
-
-    def joined(self, others: Iterable[Look]) -> Look:
-        """Return this look with the spans of others behind its own."""
-        others = list(others)
-        sources = dict(self.sources)
-        for other in others:
-            sources.update(other.sources)
-        return Look([*self.spans, *(span for other in others for span in other.spans)], sources, self.activity)
 
 
 def read(
@@ -55,23 +42,20 @@ def read(
     ``rest`` is called after every few spans.
     """
     spans: list[Span] = []
-    sources: dict[int, Any] = {}
     for source in held if rest is None else paced(held, rest):
         span = record(source, is_open=is_live(source))
         if span.dropped_attributes and tree is not None:
             _put_back(span, tree)
         classify(span)
         spans.append(span)
-        sources[id(span)] = source
-    return Look(spans, sources, activity)
+    return Look(spans, activity)
 
 
 def _with_root(tree: Tree, look: Look) -> Look:
     """Put a root that has left already back in front."""
     if tree.root is None:
         return look
-    root, source = tree.root
-    return Look([root, *look.spans], {**look.sources, id(root): source}, look.activity)
+    return Look([tree.root, *look.spans], look.activity)
 
 
 def _put_back(span: Span, tree: Tree) -> None:

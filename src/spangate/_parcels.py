@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ VERDICT_BYTES = 4096
 """What a verdict span is taken to weigh."""
 
 
-def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
+def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
     """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last.
 
     It holds on to the spans, not to the run: what the gates have asked that is many small objects.
@@ -35,13 +35,13 @@ def run_parcel(run: Run, sources: Mapping[int, Any], bearer: Span, verdict: Verd
     if bearer.end_ns is not None and bearer.sampled:
         ready.append(bearer)
         sizes.append(span_bytes(bearer) + VERDICT_BYTES)
-    run_id, place = run.run_id, place_of(run, sources)
+    run_id, place = run.run_id, place_of(run)
 
     def stamps(span: Span) -> dict[str, Any]:
         known = _stamps(span, run_id)
         return {**known, **verdict_attributes(verdict)} if span is bearer else known
 
-    spans = Leaving(ready, sources, stamps)
+    spans = Leaving(ready, stamps)
 
     def refused(sent: int, why: str) -> Parcel | None:
         telemetry.release(sent)
@@ -83,9 +83,9 @@ class Place(NamedTuple):
     is_anchored: bool
 
 
-def place_of(run: Run, sources: Mapping[int, Any]) -> Place:
+def place_of(run: Run) -> Place:
     """Return where the verdict span of ``run`` goes."""
-    return Place(sources[id(run.root)], all(span is not run.root for span in run.spans[:1]))
+    return Place(run.root.source, all(span is not run.root for span in run.spans[:1]))
 
 
 def verdict_parcel(verdict: Verdict, place: Place, number: int, telemetry: Telemetry) -> Parcel:
@@ -98,9 +98,7 @@ def verdict_parcel(verdict: Verdict, place: Place, number: int, telemetry: Telem
     return Parcel([span], [VERDICT_BYTES], lambda: None, refused)
 
 
-def passing_parcel(
-    spans: Sequence[Span], sources: Mapping[int, Any], telemetry: Telemetry, run_id: str | None = None
-) -> Parcel | None:
+def passing_parcel(spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None) -> Parcel | None:
     """Make the parcel of spans that pass without a verdict: as they are, but for what no encoder takes.
 
     Those that follow a released run are stamped with its ``run_id``.
@@ -109,7 +107,7 @@ def passing_parcel(
     if not ready:
         return None
 
-    leaving = Leaving(ready, sources, lambda span: {} if run_id is None else _stamps(span, run_id))
+    leaving = Leaving(ready, lambda span: {} if run_id is None else _stamps(span, run_id))
     sizes = [span_bytes(span) for span in ready]
 
     def refused(sent: int, why: str) -> None:

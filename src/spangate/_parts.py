@@ -151,11 +151,11 @@ class Parts:
         tree.runs += 1
         self._buffer.free_claims(tree, candidates)
         notes = [*self._terms.notes, *notes_of(tree, part.root, part.spans, trigger)]
-        self._claims.decide(Run(run_id, part.root, part.spans, trigger, notes), look, part.bearer, decided, candidates)
+        self._claims.decide(Run(run_id, part.root, part.spans, trigger, notes), part.bearer, decided, candidates)
         return True
 
     def _take(self, tree: Tree, part: Part, look: Look, decided: Decided, *, is_quiet: bool) -> bool:
-        members = _members(part.spans, look)
+        members = _members(part.spans)
         if not is_quiet:
             return self._buffer.take(tree, members, decided) is not None
         activity = look.activity
@@ -171,12 +171,12 @@ class Parts:
             return
         root = look.spans[0]
         if passing[0] is root:
-            tree.root = root, look.source(root)
+            tree.root = root
         decided = remembered(tree, tree.tree_id, passing, is_entry=root.role == "entry")
         decided.is_cut = is_cut
-        self._buffer.take(tree, _members(passing, look), decided)
+        self._buffer.take(tree, _members(passing), decided)
         self._decider.rule(decided, "none")
-        self._decider.let_pass(passing, look)
+        self._decider.let_pass(passing)
 
 
 def _finished(spans: Sequence[Span], outside: Sequence[Span], kept: set[int], *, at_once: bool) -> Sequence[Span]:
@@ -193,8 +193,8 @@ def _finished(spans: Sequence[Span], outside: Sequence[Span], kept: set[int], *,
     ]
 
 
-def _members(spans: Sequence[Span], look: Look) -> list[tuple[int, Any]]:
-    return [(span.span_id, look.source(span)) for span in spans]
+def _members(spans: Sequence[Span]) -> list[tuple[int, Any]]:
+    return [(span.span_id, span.source) for span in spans]
 
 
 def _ids(spans: Iterable[Span]) -> frozenset[int]:

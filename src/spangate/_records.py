@@ -73,8 +73,9 @@ class Span:
     Times are nanoseconds since the epoch; ``end_ns`` is None while the span is open. ``role`` is what the span's
     dialect makes of it. ``parent_remote`` says that the parent lives in another process, ``parent_sampled`` that the
     parent's context had the sampled flag; both mean nothing where ``parent_id`` is None.
-    ``weight`` is in bytes, None until somebody has measured it (:func:`spangate._payload.span_bytes`), ``dialect`` is
-    the reader of its convention, None until somebody has asked for it (:func:`spangate._dialects.dialect_of`).
+    ``source`` is what the span was read from, for whoever sends it on: None for one from a recording. ``weight`` is in
+    bytes, None until somebody has measured it (:func:`spangate._payload.span_bytes`), ``dialect`` is the reader of its
+    convention, None until somebody has asked for it (:func:`spangate._dialects.dialect_of`).
     """
 
     trace_id: int
@@ -98,6 +99,7 @@ class Span:
     dropped_events: int = 0
     dropped_links: int = 0
     scope_version: str = ""
+    source: Any = None
     role: Role = "other"
     weight: int | None = None
     dialect: Any = None

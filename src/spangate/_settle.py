@@ -159,5 +159,5 @@ class Settler:
         root = look.spans[0]
         notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger)]
         run = Run(tree.tree_id, root, look.spans, trigger, notes)
-        self._claims.decide(run, look, root, decided, candidates)
+        self._claims.decide(run, root, decided, candidates)
         return []

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ConcurrentMultiSpanProcessor, ReadableSpan, 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from spangate import Finding, GateSpanProcessor, Run, Verdict, _decide, _leaving
+from spangate import Finding, GateSpanProcessor, Run, Span, Verdict, _decide, _leaving
 from tests.live.gated import LONG, SOON, Gated, Probe, context_of, started
 
 
@@ -340,10 +340,10 @@ def test_spans_that_cannot_be_made_ready_cost_those_beside_them_nothing(
     healthy(gated, "good")
     make = _leaving.ReleasedSpan.__init__
 
-    def fails_on_bad(self: Any, source: ReadableSpan, *more: Any) -> None:
-        if source.name == "bad/0":
+    def fails_on_bad(self: Any, known: Span, *more: Any) -> None:
+        if known.name == "bad/0":
             _fail()
-        make(self, source, *more)
+        make(self, known, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(_leaving.ReleasedSpan, "__init__", fails_on_bad)
