@@ -29,6 +29,16 @@ class FanOut:
         for sender in self.senders:
             sender.put(parcel)
 
+    def expect_more(self) -> None:
+        """Wait a moment for what is decided now."""
+        for sender in self.senders:
+            sender.expect_more()
+
+    def expect_no_more(self) -> None:
+        """Send what is lined up."""
+        for sender in self.senders:
+            sender.expect_no_more()
+
     def put_flush(self, flush: Flush) -> None:
         """Answer ``flush`` when every exporter has dealt with everything that is lined up now."""
         self.senders[0].put_flush(flush)

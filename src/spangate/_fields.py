@@ -27,6 +27,12 @@ _WHOLE: Final = attrgetter(
 )
 
 
+_KEPT: Final = attrgetter(
+    *("_name", "_context", "_kind", "_instrumentation_info", "_parent"),
+    *("_start_time", "_end_time", "_links", "_status"),
+)
+
+
 def whole(span: ReadableSpan) -> Fields:
     """Return everything that makes a record of a span.
 
@@ -37,6 +43,20 @@ def whole(span: ReadableSpan) -> Fields:
         return _WHOLE(span) if type(span) in _KNOWN else _whole_by_properties(span)
     except AttributeError:
         return _whole_by_properties(span)
+
+
+def take_over(copy: ReadableSpan, span: ReadableSpan) -> bool:
+    """Have ``copy`` keep what ``span`` keeps, but for attributes, events, resource and scope.
+
+    False, and nothing is done, if that is not known to be everything else.
+    """
+    if type(span) not in _KNOWN:
+        return False
+    (
+        copy._name, copy._context, copy._kind, copy._instrumentation_info, copy._parent,  # noqa: SLF001  see above
+        copy._start_time, copy._end_time, copy._links, copy._status,  # noqa: SLF001
+    ) = _KEPT(span)  # fmt: skip
+    return True
 
 
 def _started_by_properties(span: Span) -> Fields:

@@ -12,6 +12,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Status, StatusCode
 
 from spangate._account import clean
+from spangate._fields import take_over
 from spangate._odd import clean_text, code_of, is_sendable, kind_of, sendable
 from spangate._records import Span
 
@@ -28,20 +29,27 @@ class ReleasedSpan(ReadableSpan):
     def __init__(self, known: Span, stamps: Mapping[str, Any]) -> None:
         """Take over the span that the record ``known`` was read from."""
         span: ReadableSpan = known.source
-        super().__init__(
-            name=clean(known.name),
-            context=span.context,
-            parent=span.parent,
-            resource=_resources.get(span.resource),
-            attributes={**stamps, **(known.attributes if not span.dropped_attributes else span.attributes or {})},
-            events=[_sendable_event(event) for event in span.events] if known.events else (),
-            links=span.links if known.links else (),
-            kind=kind_of(span.kind),
-            status=_sendable_status(span.status, known),
-            start_time=sendable(known.start_ns),
-            end_time=sendable(known.end_ns),
-            instrumentation_scope=_scopes.get(span.instrumentation_scope),
-        )
+        attributes = known.attributes if not span.dropped_attributes else span.attributes or {}
+        if _is_sendable_as_it_is(span, known) and take_over(self, span):
+            self._events: Sequence[Event] = ()
+            if not known.links:
+                self._links = ()
+        else:
+            super().__init__(
+                name=clean(known.name),
+                context=span.context,
+                parent=span.parent,
+                events=[_sendable_event(event) for event in span.events] if known.events else (),
+                links=span.links if known.links else (),
+                kind=kind_of(span.kind),
+                resource=span.resource,
+                status=_sendable_status(span.status, known),
+                start_time=sendable(known.start_ns),
+                end_time=sendable(known.end_ns),
+            )
+        self._attributes = {**stamps, **attributes}
+        self._resource = _resources.get(span.resource)
+        self._instrumentation_scope = _scopes.get(span.instrumentation_scope)
         self._spangate_span = span
 
     @property
@@ -104,6 +112,20 @@ class Leaving(Sequence[ReleasedSpan]):
         if isinstance(at, slice):
             return [ReleasedSpan(known, self._stamps(known)) for known in self._known[at]]
         return ReleasedSpan(self._known[at], self._stamps(self._known[at]))
+
+
+def _is_sendable_as_it_is(span: ReadableSpan, known: Span) -> bool:
+    """Say whether no encoder stumbles over a span but for its attributes, resource and scope: nearly always."""
+    return (
+        not known.events
+        and known.name is span.name
+        and known.name.isascii()
+        and known.status_description.isascii()
+        and is_sendable(span.start_time)
+        and is_sendable(span.end_time)
+        and kind_of(span.kind) is span.kind
+        and code_of(span.status.status_code) is span.status.status_code
+    )
 
 
 def _sendable_event(event: Event) -> Event:

@@ -30,6 +30,9 @@ TRIES = 4
 BACKOFF_S = 0.25
 """Pause after the first refusal; each further one is twice as long."""
 
+LINGER_S = 0.1
+"""How long parcels wait at most for those that are being decided: two threads that compute slow each other down."""
+
 _logger = logging.getLogger("spangate")
 _STOP = object()
 
@@ -54,6 +57,8 @@ class Sender:
         self._queue: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._in_hand: dict[Parcel, int] = {}
         self._hurry = threading.Event()
+        self._all_here = threading.Event()
+        self._all_here.set()
         self._patient_until = math.inf
         self._abandoned = False
         self._taken_in = self._dealt_with = 0  # bytes; each of these four is written by one thread alone
@@ -80,6 +85,14 @@ class Sender:
         self._queue.put(parcel)
         return True
 
+    def expect_more(self) -> None:
+        """Wait a moment for what is decided now, so that it leaves together, until :meth:`expect_no_more`."""
+        self._all_here.clear()
+
+    def expect_no_more(self) -> None:
+        """Send what is lined up."""
+        self._all_here.set()
+
     def put_flush(self, flush: Flush) -> None:
         """Answer ``flush`` when everything that is lined up now has been dealt with."""
         self._queue.put(flush)
@@ -87,6 +100,7 @@ class Sender:
     def hurry(self) -> None:
         """Pause no more between tries, and try only once: the process is about to end."""
         self._hurry.set()
+        self._all_here.set()
 
     def _is_hurried(self) -> bool:
         return self._hurry.is_set()
@@ -121,8 +135,12 @@ class Sender:
 
     def run(self) -> None:
         """Send parcels until :meth:`stop`. The body of the sender's thread."""
-        while self._step(self._queue.get()):
-            pass
+        while True:
+            first = self._queue.get()
+            if not self._hurry.is_set():
+                self._all_here.wait(LINGER_S)
+            if not self._step(first):
+                return
 
     def drain(self, patience_s: float = math.inf) -> None:
         """Send what is lined up, in the calling thread: for when threads can no longer start.

@@ -146,6 +146,7 @@ class Worker:
 
     def _tick(self, flush: Flush | None) -> list[float]:
         """Settle once. A defect must not end judging for good, nor let pile up what it keeps from being settled."""
+        self._sender.expect_more()
         try:
             waiting = self._settler.tick(self._clock(), flush)
         except KeyboardInterrupt:
@@ -158,5 +159,7 @@ class Worker:
             if flush is not None:
                 flush.complete = False
             return []
+        finally:
+            self._sender.expect_no_more()
         self._failures = 0
         return waiting

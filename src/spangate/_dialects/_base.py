@@ -76,6 +76,10 @@ class Turn:
     offered: frozenset[str] | None = None
 
 
+NO_TURN: Final = Turn()
+"""Of which nothing is recorded."""
+
+
 class Dialect(Protocol):
     """One convention of writing agent spans. Chosen per span, by scope name first and attributes second.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from spangate._dialects._base import ToolCall
@@ -32,20 +33,24 @@ PLAIN: Final = Layout("", "id", "name", "arguments")
 
 def holds_messages(attributes: Mapping[str, Any], prefix: str, layout: Layout) -> bool:
     """Tell whether messages are flattened below ``prefix``."""
-    return _is_message(attributes, f"{prefix}.0.{layout.message}", layout)
+    return not first_message(prefix, layout).isdisjoint(attributes)
 
 
-def _is_message(attributes: Mapping[str, Any], at: str, layout: Layout) -> bool:
-    if at + "role" in attributes or at + "content" in attributes:
-        return True
-    return f"{at}tool_calls.0.{layout.call_id}" in attributes
+@cache
+def first_message(prefix: str, layout: Layout) -> frozenset[str]:
+    """Return the keys of which the first of the messages below ``prefix`` has at least one."""
+    return _message_keys(f"{prefix}.0.{layout.message}", layout)
+
+
+def _message_keys(at: str, layout: Layout) -> frozenset[str]:
+    return frozenset((at + "role", at + "content", f"{at}tool_calls.0.{layout.call_id}"))
 
 
 def steps_below(attributes: Mapping[str, Any], prefix: str, layout: Layout) -> Iterator[Step]:
     """Yield calls and results of the messages below ``prefix`` in their order."""
     for index in range(_MAX_MESSAGES):
         at = f"{prefix}.{index}.{layout.message}"
-        if not _is_message(attributes, at, layout):
+        if _message_keys(at, layout).isdisjoint(attributes):
             return
         answered = call_id(attributes.get(at + "tool_call_id"))
         if answered is not None:

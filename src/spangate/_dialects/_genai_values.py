@@ -8,7 +8,7 @@ from typing import Any, Final
 from spangate._dialects import _events
 from spangate._dialects._base import NO_USAGE, Request, TokenCounts, Turn
 from spangate._dialects._calls import asked, received
-from spangate._dialects._flat import PLAIN, holds_messages, steps_below, unflattened
+from spangate._dialects._flat import PLAIN, first_message, holds_messages, steps_below, unflattened
 from spangate._dialects._values import first, parsed, text_or_json
 from spangate._records import ABSENT, Span
 
@@ -34,6 +34,10 @@ PAYLOAD_KEYS: Final = frozenset(
         "gen_ai.event.content",
     }
 )
+_TRAFFIC: Final = frozenset(
+    {INPUT, OUTPUT, DEFINITIONS, *first_message(FLAT_INPUT, PLAIN), *first_message(FLAT_OUTPUT, PLAIN)}
+)
+"""Of a span that records any message, or a tool that it offers, at least one of these."""
 PAYLOAD_PREFIXES: Final = (FLAT_INPUT + ".", FLAT_OUTPUT + ".", FLAT_DEFINITIONS + ".")
 
 _INPUT_TOKENS: Final = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
@@ -112,6 +116,11 @@ def _params(attributes: Mapping[str, Any]) -> dict[str, Any]:
     if "gen_ai.output.type" in attributes:
         params["response_format"] = attributes["gen_ai.output.type"]
     return params
+
+
+def tells_turn(span: Span) -> bool:
+    """Say whether anything of the tool traffic may be recorded on a generation: by default nothing is."""
+    return bool(span.events) or not _TRAFFIC.isdisjoint(span.attributes)
 
 
 def flat_turn(span: Span) -> Turn | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from spangate._dialects import _events, _genai_values
-from spangate._dialects._base import Request, TokenCounts, ToolCall, Turn
+from spangate._dialects._base import NO_TURN, Request, TokenCounts, ToolCall, Turn
 from spangate._dialects._definitions import offered_in
 from spangate._dialects._messages import asked_in, received_in
 from spangate._dialects._outcome import outcome_of
@@ -80,6 +80,8 @@ class GenAI:
 
     def turn(self, span: Span) -> Turn:
         """Return the tool traffic of a generation, from message attributes, else from events."""
+        if not _genai_values.tells_turn(span):
+            return NO_TURN
         attributes = span.attributes
         definitions = attributes.get(_genai_values.DEFINITIONS, ABSENT)
         sent = attributes.get(_genai_values.INPUT, ABSENT)
