@@ -24,7 +24,7 @@ from spangate._tree import Decided, Glimpse, Ruling, Tree, Unseen
 FRESH_LIMIT = 4096
 """So many unmeasured spans of one tree wake the worker, though its root has not ended."""
 
-CROWDED = 8
+CROWDED = 2
 """What part of all spans that there is room for makes the buffer crowded."""
 
 
