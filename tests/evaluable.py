@@ -11,8 +11,8 @@ from pathlib import Path
 from spangate import Run, Verdict, default_gates, judge
 from spangate._dialects import dialect_of
 from spangate._dialects._base import Request
-from spangate._prompt import prompt_of
-from spangate._recorded import recorded_runs
+from spangate._fingerprint.prompt import prompt_of
+from spangate._forest.recorded import recorded_runs
 from spangate._records import ABSENT
 from spangate._usage import count
 from tests import recordings

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spangate._account import clean, detail, evaluation, verdict_attributes, verdict_span_attributes, verdict_span_id
 from spangate._records import Finding, Totals, Verdict
+from spangate._verdict.account import (
+    clean,
+    detail,
+    evaluation,
+    verdict_attributes,
+    verdict_span_attributes,
+    verdict_span_id,
+)
 from tests.spans import span
 
 HALF = "half \ud83e"

@@ -19,9 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from spangate import _forms, _otlp_json, archive
+from spangate import archive
 from spangate._errors import RecordingError
-from spangate._otlp_write import write_line
+from spangate._otlp import json as _otlp_json
+from spangate._otlp.write import write_line
+from spangate._recording import forms
 from spangate._records import Event, Span
 from tests.otlp import GONE, facts, otlp_document, otlp_line, otlp_span
 from tests.spans import span
@@ -289,7 +291,7 @@ class TestNative:
 
 
 def read_bytes(content: bytes) -> list[Span]:
-    form = _forms.form_of(io.BytesIO(content))
+    form = forms.form_of(io.BytesIO(content))
     assert form is not None
     gatherer = form.gatherer()
     for chunk in form.cut(io.BytesIO(content)):
@@ -326,7 +328,7 @@ def test_what_real_frameworks_wrote_is_read_whole(path: Path) -> None:
 def test_without_msgspec_everything_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path, LINES)
     expected = [facts(trace.spans) for trace in archive.read(path)]
-    monkeypatch.setattr(_forms, "_read_otlp_line", _otlp_json.read_line)
+    monkeypatch.setattr(forms, "_read_otlp_line", _otlp_json.read_line)
     assert [facts(trace.spans) for trace in archive.read(path)] == expected
 
 

@@ -10,9 +10,9 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext
 
-from spangate._bounds import Bounds, Scales
 from spangate._buffer import Buffer
-from spangate._tree import SPAN_OVERHEAD, Tree
+from spangate._buffer.tree import SPAN_OVERHEAD, Tree
+from spangate._settle.bounds import Bounds, Scales
 
 
 class Live:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from spangate._buffer import Buffer
-from spangate._tree import Decided, Tree
+from spangate._buffer.tree import Decided, Tree
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spangate._cites import cites
-from spangate._conversation import Call
+from spangate._cites.conversation import Call
 from spangate._records import Span
 from tests.calls import Asked, chat, tool
 from tests.spans import run_of, span

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from spangate import archive
 from spangate._dialects import classify
 from spangate._records import Finding, Span
-from spangate._text import plain
+from spangate._verdict.text import plain
 from spangate.cli import NEEDS_EXTRA, _console
 from spangate.cli._console import Progress, style_of
 from spangate.cli._group import COMMANDS, spangate

@@ -10,8 +10,8 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode
 
-from spangate import _fields
-from spangate._fields import put, started, whole
+from spangate._sdk import fields as _fields
+from spangate._sdk.fields import put, started, whole
 
 CONTEXT = SpanContext(1, 2, is_remote=False)
 

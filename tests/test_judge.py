@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spangate._codes import DEFAULT_LEVELS
-from spangate._digests import cluster, policy_digest, problem_hash
 from spangate._judge import gate_name, judge
-from spangate._levels import Policy
 from spangate._names import stable_name
 from spangate._records import Finding, Gate, Level, Verdict, not_evaluable
 from spangate._run import Run
+from spangate._verdict.digests import cluster, policy_digest, problem_hash
+from spangate._verdict.levels import Policy
 from spangate.gates.encoding import Encoding
 from tests.spans import run_of, span
 
@@ -362,8 +362,8 @@ def test_a_digest_does_not_hang_on_the_order_of_gates_or_on_the_moment(gates: li
 
 ELSEWHERE = """
 import dataclasses
-from spangate._digests import policy_digest
-from spangate._levels import Policy
+from spangate._verdict.digests import policy_digest
+from spangate._verdict.levels import Policy
 
 @dataclasses.dataclass(frozen=True)
 class Gate:

@@ -17,23 +17,17 @@ STANDARD = {*sys.stdlib_module_names, "tomli", "tomllib"}
 
 LAYERS = {
     "data": """
-        _advice _canonical _codes _errors _keys _names _notes _paced _policy_types _records _run _settings _units
-        _version""",
+        _canonical _codes _errors _keys _names _notes _paced _policy_types _records _run _settings _units _version""",
     "questions": """
-        _account _arguments _breakdown _calls _cites _conversation _dialects _digests _failures _fingerprint _forest
-        _levels _lineage _payload _prompt _recorded _results _rollups _sightings _strays _sums _surroundings _text
-        _tokens _tool_match _usage""",
-    "recordings": """
-        _forms _native _otlp_fast _otlp_fields _otlp_frames _otlp_json _otlp_proto _otlp_shapes _otlp_value
-        _otlp_write""",
+        _cites _dialects _failures _fingerprint _forest _lineage _payload _surroundings _usage _verdict""",
+    "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
-    "buffer": "_buffer _gather _memory _trace _tree",
-    "effects": """
-        _attempt _chunks _exporter _fan_out _fields _flush _forks _pace _patience _policy _release _repeatable _source
-        _stamp _takeover _telemetry archive""",
-    "adapter": "_adapter _bounds _leaving _look _odd _outlook _parcels _place",
-    "settling": "_claims _decide _parts _settle _worker",
+    "buffer": "_buffer",
+    "effects": "_pace _policy _recording.source _repeatable _sdk _telemetry archive",
+    "adapter": "_adapter _stamp",
+    "release": "_release",
+    "settling": "_settle",
     "processor": "_install _processor",
     "hosts": "cli testing",
 }
@@ -50,16 +44,17 @@ IMPURE = frozenset(
 
 EXCEPTIONS = {
     "_buffer": {"threading"},  # the one lock
-    "_otlp_proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
+    "_otlp.proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
 }
 
-THREADING = {"_buffer", "_flush", "_release", "_telemetry", "_worker"}
+THREADING = {"_buffer", "_release", "_release.flush", "_settle.worker", "_telemetry"}
 """Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""
 
 FOREIGN = {
     "recordings": {"google", "msgspec", "opentelemetry"},
     "effects": {"opentelemetry"},
     "adapter": {"opentelemetry"},
+    "release": {"opentelemetry"},
     "settling": {"opentelemetry"},
     "processor": {"opentelemetry"},
     "hosts": {"opentelemetry", "click", "rich"},
@@ -67,14 +62,14 @@ FOREIGN = {
 """Other people's packages that a layer may import; the rest may import none."""
 
 LATE = {
-    "_exporter": {"opentelemetry.exporter"},
-    "_forms": {"spangate._otlp_proto"},
+    "_recording": {"spangate._otlp.proto"},
+    "_sdk": {"opentelemetry.exporter"},
     "_policy": {"tomllib", "tomli"},
     "cli": {"click", "spangate"},
 }
 """Imports inside functions: of what is not always installed, or heavy and seldom used. None of them hides a circle."""
 
-SDK_PRIVATES = {"_fields", "_takeover"}
+SDK_PRIVATES = {"_sdk.fields", "_sdk.takeover"}
 """Who may name what the SDK keeps to itself."""
 
 

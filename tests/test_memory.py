@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spangate._memory import Memory
-from spangate._tree import Decided
+from spangate._buffer.memory import Memory
+from spangate._buffer.tree import Decided
 
 
 def decision(run_id: str, ids: Sequence[int] | None = (1, 2, 3), **fields: Any) -> Decided:

@@ -12,14 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spangate import _otlp_fast, _otlp_json
 from spangate._errors import RecordingError
-from spangate._otlp_write import write_line
+from spangate._otlp import fast
+from spangate._otlp import json as _otlp_json
+from spangate._otlp.write import write_line
 from spangate._records import Event, Link, Span
 from tests.otlp import GONE, PARENT, SPAN, TRACE, facts, otlp_document, otlp_line, otlp_span, with_value
 
 READERS = pytest.mark.parametrize(
-    "read_line", [_otlp_json.read_line, _otlp_fast.read_line], ids=["standard library", "msgspec"]
+    "read_line", [_otlp_json.read_line, fast.read_line], ids=["standard library", "msgspec"]
 )
 ReadLine = Callable[[bytes], list[Span]]
 
@@ -333,17 +334,17 @@ def test_both_readers_say_the_same_whatever_a_line_holds(span: Any, spoiled: str
         except RecordingError as error:
             return str(error)
 
-    assert answer(_otlp_fast.read_line) == answer(_otlp_json.read_line)
+    assert answer(fast.read_line) == answer(_otlp_json.read_line)
 
 
 def test_an_ordinary_line_is_not_left_to_the_strict_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_line: bytes) -> list[Span]:
         raise AssertionError("read by the strict reader")
 
-    monkeypatch.setattr(_otlp_fast, "read_line_strictly", refuse)
+    monkeypatch.setattr(fast, "read_line_strictly", refuse)
     for path in RECORDED:
         for line in gzip.decompress(path.read_bytes()).splitlines():
-            assert _otlp_fast.read_line(line)
+            assert fast.read_line(line)
 
 
 RECORDED = sorted((Path(__file__).parent / "data" / "otlp").glob("*.jsonl.gz"))
@@ -412,7 +413,7 @@ def records(draw: st.DrawFn) -> Span:
 def test_what_is_written_is_read_as_it_was(spans: list[Span]) -> None:
     line = write_line(spans).encode()
     assert line.count(b"\n") == 1
-    for read_line in (_otlp_json.read_line, _otlp_fast.read_line):
+    for read_line in (_otlp_json.read_line, fast.read_line):
         assert facts(read_line(line)) == facts(spans)
 
 

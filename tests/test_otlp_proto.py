@@ -26,10 +26,11 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from spangate import _otlp_fast, _otlp_json
 from spangate._errors import RecordingError
-from spangate._otlp_frames import framing_of
-from spangate._otlp_proto import read_message, trace_ids
+from spangate._otlp import fast
+from spangate._otlp import json as _otlp_json
+from spangate._otlp.frames import framing_of
+from spangate._otlp.proto import read_message, trace_ids
 from tests.otlp import facts
 
 IDS = {"traceId", "spanId", "parentSpanId"}
@@ -114,7 +115,7 @@ def test_protobuf_and_both_readers_of_json_agree() -> None:
     expected = facts(read_message(message.SerializeToString()))
     line = otlp_json_of(message)
     assert facts(_otlp_json.read_line(line)) == expected
-    assert facts(_otlp_fast.read_line(line)) == expected
+    assert facts(fast.read_line(line)) == expected
 
 
 def test_trace_ids_are_those_of_the_spans() -> None:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from spangate._flush import Flush
-from spangate._patience import Patience
+from spangate._release.flush import Flush
+from spangate._settle.patience import Patience
 
 PATIENCE = Patience(grace_s=5.0, settle_s=0.25)
 LIVE = Flush(deadline=100.0)

@@ -11,10 +11,10 @@ from typing import Any, Literal, get_type_hints
 import pytest
 
 from spangate._errors import PolicyError
-from spangate._levels import Policy
 from spangate._policy import load_policy, parse_policy
 from spangate._policy_types import fit, wanted
 from spangate._records import Gate
+from spangate._verdict.levels import Policy
 from spangate.gates import GATES, Cardinality, Forest, default_gates, strict_gates
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spangate import judge
-from spangate._recorded import recorded_runs
+from spangate._forest.recorded import recorded_runs
 from spangate._records import Span
 from spangate._run import Run
 from tests import recordings

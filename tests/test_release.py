@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from spangate import _release
-from spangate._chunks import Parcel
-from spangate._flush import Flush
+from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._release import CHUNK_BYTES, CHUNK_SPANS, TRIES, Sender
-from spangate._tree import SPAN_OVERHEAD
+from spangate._release.chunks import Parcel
+from spangate._release.flush import Flush
 
 Answer = Callable[[Sequence[str]], SpanExportResult | None]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from spangate._forest.strays import belongs, call_ids_of
 from spangate._records import Span
-from spangate._strays import belongs, call_ids_of
 from tests.spans import run_of, span
 
 ID = "gen_ai.tool.call.id"

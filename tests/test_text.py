@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spangate._advice import ADVICE
 from spangate._codes import DEFAULT_LEVELS
 from spangate._records import Finding, Span, Totals, Verdict, not_evaluable
 from spangate._run import Run
-from spangate._text import Part, one_line, verdict_text
 from spangate._units import counted, duration, shown
+from spangate._verdict.advice import ADVICE
+from spangate._verdict.text import Part, one_line, verdict_text
 from tests.spans import run_of, span
 
 

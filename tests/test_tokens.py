@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spangate._dialects._base import TokenCounts
 from spangate._records import ABSENT
-from spangate._tokens import MAX_COUNT, UNSAID, read, whole_number
+from spangate._usage.tokens import MAX_COUNT, UNSAID, read, whole_number
 
 COUNTS = st.integers(0, MAX_COUNT)
 ANYTHING = st.one_of(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spangate._trace import Trace, end_in, is_live, is_open_in, take_one
-from spangate._tree import Tree, Unseen
+from spangate._buffer.trace import Trace, end_in, is_live, is_open_in, take_one
+from spangate._buffer.tree import Tree, Unseen
 
 
 @dataclass(eq=False)

@@ -12,11 +12,11 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link as SDKLink
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from spangate._account import EVALUATION_EVENT, evaluation, verdict_span_attributes, verdict_span_id
-from spangate._fields import whole
-from spangate._odd import clean_text, code_of, kind_of, nanoseconds, sendable, text
 from spangate._payload import mapping_bytes, text_bytes
 from spangate._records import Event, Link, Span, SpanStatus, Verdict
+from spangate._sdk.fields import whole
+from spangate._sdk.odd import clean_text, code_of, kind_of, nanoseconds, sendable, text
+from spangate._verdict.account import EVALUATION_EVENT, evaluation, verdict_span_attributes, verdict_span_id
 from spangate._version import __version__
 
 SCOPE = InstrumentationScope("spangate", __version__)

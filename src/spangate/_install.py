@@ -11,7 +11,7 @@ from opentelemetry.trace import TracerProvider
 
 from spangate._errors import SpangateError
 from spangate._processor import GateSpanProcessor
-from spangate._takeover import exporters_of, flush, processors_of, sdk_provider, take_exporters
+from spangate._sdk.takeover import exporters_of, flush, processors_of, sdk_provider, take_exporters
 
 
 def install(provider: TracerProvider | None = None, **settings: Any) -> GateSpanProcessor:

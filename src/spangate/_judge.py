@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Final
 
-from spangate._digests import cluster, policy_digest
-from spangate._levels import Policy, split
 from spangate._names import gate_name
 from spangate._records import Finding, Gate, GateResult, Totals, Verdict
 from spangate._run import Run
 from spangate._usage import count
+from spangate._verdict.digests import cluster, policy_digest
+from spangate._verdict.levels import Policy, split
 from spangate.gates.encoding import Encoding
 
 __all__ = ["ALWAYS", "gate_name", "judge", "policy_digest"]
@@ -26,9 +26,9 @@ def judge(run: Run, gates: Iterable[Gate]) -> Verdict:
     """Judge ``run`` by ``gates``.
 
     Pure: the same run and gates give the same verdict. It never raises because of a gate: one that does is the finding
-    ``gate.error``. The level of a finding is the policy's (:class:`spangate._levels.Policy`, one of ``gates``), else
-    the finding's own, else the default of its code, else ``fail``. The notes of the run are judged like findings; a
-    gate of theirs that is configured answers for them.
+    ``gate.error``. The level of a finding is the policy's (:class:`spangate._verdict.levels.Policy`, one of ``gates``),
+    else the finding's own, else the default of its code, else ``fail``. The notes of the run are judged like findings;
+    a gate of theirs that is configured answers for them.
 
     Args:
         run: The closed run. Its spans have their roles.

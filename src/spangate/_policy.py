@@ -25,10 +25,10 @@ from typing import Any, NoReturn, get_type_hints
 
 from spangate._codes import DEFAULT_LEVELS
 from spangate._errors import PolicyError
-from spangate._levels import SETTABLE, Policy
 from spangate._names import gate_name
 from spangate._policy_types import fit, quoted
 from spangate._records import Gate, Level
+from spangate._verdict.levels import SETTABLE, Policy
 from spangate.gates import GATES, default_gates
 
 _OWN_KEYS = {"levels": dict, "require": tuple[str, ...], "strict": bool}

@@ -11,26 +11,26 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import SpanKind
 
 from spangate._adapter import record
-from spangate._bounds import Bounds, Scales
 from spangate._buffer import Buffer
-from spangate._decide import Decider
+from spangate._buffer.tree import SPAN_OVERHEAD, Tree
 from spangate._dialects import classify, dialect_of
-from spangate._exporter import otlp_exporter
-from spangate._fan_out import FanOut
-from spangate._fields import started
-from spangate._flush import Flush
 from spangate._forest import Unit
-from spangate._forks import after_fork
-from spangate._outlook import Outlook
-from spangate._patience import Patience
-from spangate._place import Placer
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
+from spangate._release.fan_out import FanOut
+from spangate._release.flush import Flush
+from spangate._sdk.exporter import otlp_exporter
+from spangate._sdk.fields import started
+from spangate._sdk.forks import after_fork
+from spangate._sdk.outlook import Outlook
 from spangate._settle import Settler
+from spangate._settle.bounds import Bounds, Scales
+from spangate._settle.decide import Decider
+from spangate._settle.patience import Patience
+from spangate._settle.place import Placer
+from spangate._settle.worker import Worker
 from spangate._stamp import stamp_request, stamp_tool
 from spangate._telemetry import Telemetry, logger
-from spangate._tree import SPAN_OVERHEAD, Tree
-from spangate._worker import Worker
 from spangate.gates import default_gates
 
 SHUTDOWN_S = 30.0
@@ -55,7 +55,7 @@ class GateSpanProcessor(SpanProcessor):
         unit: ``tree``: a local tree is one run; ``agent``: every topmost agent or workflow span in it is one.
         dry_run: Judge and tell, but refuse nothing.
         on_verdict: Called on the gate's own thread with every verdict.
-        idle_timeout_s: See :class:`spangate._bounds.Bounds`, as the following.
+        idle_timeout_s: See :class:`spangate._settle.bounds.Bounds`, as the following.
         max_run_age_s: Seconds.
         max_held_bytes: Bytes over all trees.
         max_run_spans: Spans of one tree.

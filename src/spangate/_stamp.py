@@ -8,10 +8,10 @@ from typing import Any
 from opentelemetry.sdk.trace import Span
 
 from spangate import _keys as keys
+from spangate._buffer.tree import Tree
 from spangate._dialects._base import Request
-from spangate._fields import put
 from spangate._fingerprint import fingerprint
-from spangate._tree import Tree
+from spangate._sdk.fields import put
 
 _OPERATION = "gen_ai.operation.name"
 _COMMON = {word: (_OPERATION, word) for word in ("chat", "execute_tool", "invoke_agent")}

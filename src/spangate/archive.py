@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from spangate._errors import RecordingError
-from spangate._forms import Form, form_of
-from spangate._native import HEADER, LineWriter
-from spangate._otlp_write import write_line
+from spangate._otlp.write import write_line
+from spangate._recording.forms import Form, form_of
+from spangate._recording.native import HEADER, LineWriter
+from spangate._recording.source import Progress, Source, open_source
 from spangate._records import Span
-from spangate._source import Progress, Source, open_source
 
 __all__ = ["RecordingWarning", "Trace", "Writer", "read", "write", "write_otlp"]
 

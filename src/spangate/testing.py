@@ -46,8 +46,8 @@ from spangate._adapter import SCOPE
 from spangate._processor import GateSpanProcessor
 from spangate._records import Gate, Verdict
 from spangate._repeatable import Clock, CountingIds, timed
-from spangate._text import verdict_text
 from spangate._units import counted
+from spangate._verdict.text import verdict_text
 
 __all__ = ["Clock", "CountingIds", "GatedProvider"]
 

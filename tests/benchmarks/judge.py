@@ -10,8 +10,8 @@ from statistics import median
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
-from spangate._look import read
 from spangate._run import Run
+from spangate._settle.look import read
 from spangate.gates import Budget, Completeness, Forest
 from tests.benchmarks._contest import Lap, Prepare, race
 from tests.benchmarks._long_run import long_run

@@ -20,8 +20,8 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode
 
 from spangate import _release, _telemetry
-from spangate._account import verdict_span_id
 from spangate._repeatable import NEW_YEAR_NS, CountingIds
+from spangate._verdict.account import verdict_span_id
 from spangate.gates import Budget, Cardinality, Completeness, Forest
 from tests.live.gated import LOOKS, Gated, Probe, context_of, remote
 

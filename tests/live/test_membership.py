@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace import Span, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import SpanKind, set_span_in_context
 
-from spangate._memory import Memory
+from spangate._buffer.memory import Memory
 from tests.live.gated import LONG, LOOKS, Gated, What, link_to, local, remote, started, trace_of
 
 CLIENT = "openinference.instrumentation.openai"

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from spangate import GateSpanProcessor, SpangateError, _processor, _release
-from spangate._tree import SPAN_OVERHEAD
+from spangate._buffer.tree import SPAN_OVERHEAD
 from tests.live.gated import SOON, Gated, Probe
 from tests.otlp_sink import grpc_sink, http_sink
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from spangate._forks import after_fork
+from spangate._sdk.forks import after_fork
 from tests.robustness import children
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

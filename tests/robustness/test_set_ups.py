@@ -16,7 +16,9 @@ from opentelemetry.sdk.trace import ConcurrentMultiSpanProcessor, ReadableSpan, 
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from spangate import Finding, GateSpanProcessor, Run, Span, Verdict, _decide, _leaving
+from spangate import Finding, GateSpanProcessor, Run, Span, Verdict
+from spangate._release import leaving
+from spangate._settle import decide
 from tests.live.gated import LONG, SOON, Gated, Probe, context_of, started
 
 
@@ -338,7 +340,7 @@ def test_spans_that_cannot_be_made_ready_cost_those_beside_them_nothing(
     gated = Gated(settle_s=LONG)  # so that both leave together
     healthy(gated, "bad")
     healthy(gated, "good")
-    make = _leaving.ReleasedSpan.__init__
+    make = leaving.ReleasedSpan.__init__
 
     def fails_on_bad(self: Any, known: Span, *more: Any) -> None:
         if known.name == "bad/0":
@@ -346,7 +348,7 @@ def test_spans_that_cannot_be_made_ready_cost_those_beside_them_nothing(
         make(self, known, *more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_leaving.ReleasedSpan, "__init__", fails_on_bad)
+        patch.setattr(leaving.ReleasedSpan, "__init__", fails_on_bad)
         assert not gated.flush()
     assert sorted(gated.names) == ["good", "good/0", "refused bad"]
     assert gated.gate.losses == {"defect": 2}
@@ -359,7 +361,7 @@ def test_a_run_that_cannot_be_judged_is_withheld_and_counted(
 ) -> None:
     gated = Gated(gates=[refuse] if place == "verdict_parcel" else ())
     with monkeypatch.context() as patch:
-        patch.setattr(_decide, place, _fail)
+        patch.setattr(decide, place, _fail)
         with gated.open("agent", "bad") as bad:
             gated.ended("tool", under=bad)
             late = gated.start("tool", "late", under=bad)
@@ -374,7 +376,7 @@ def test_a_run_that_cannot_be_judged_is_withheld_and_counted(
 def test_spans_that_cannot_be_passed_on_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     gated = Gated()
     with monkeypatch.context() as patch:
-        patch.setattr(_decide, "passing_parcel", _fail)
+        patch.setattr(decide, "passing_parcel", _fail)
         gated.ended("other", "bad")
         gated.until(lambda: gated.gate.losses)
     gated.ended("other", "good")

@@ -12,8 +12,8 @@ import click
 
 from spangate._records import Verdict
 from spangate._run import Run
-from spangate._text import one_line, verdict_text
 from spangate._units import counted, shown
+from spangate._verdict.text import one_line, verdict_text
 from spangate.cli._console import style_of
 
 MAX_NAMED_RUNS: Final = 3

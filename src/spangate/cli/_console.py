@@ -9,7 +9,7 @@ from typing import Final, TextIO
 
 import click
 
-from spangate._text import Part, Style, plain
+from spangate._verdict.text import Part, Style, plain
 
 PASSED, FAILED, UNREADABLE, NO_RUN = range(4)
 """The exit codes: all runs pass, a run fails, input or usage is wrong, there is no run in the input."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from spangate import archive
 from spangate._errors import RecordingError
+from spangate._forest.recorded import recorded_runs
 from spangate._judge import judge
-from spangate._recorded import recorded_runs
 from spangate._records import Gate, Verdict
 from spangate._run import Run
 from spangate._units import counted

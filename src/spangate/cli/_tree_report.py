@@ -14,8 +14,8 @@ import click
 from spangate._dialects import dialect_of
 from spangate._records import ABSENT, Finding, Span, Verdict
 from spangate._run import Run
-from spangate._text import Part, Style
 from spangate._units import counted, duration, shown
+from spangate._verdict.text import Part, Style
 from spangate.cli._console import style_of
 
 MAX_RAILS: Final = 24

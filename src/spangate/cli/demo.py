@@ -19,12 +19,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from spangate import _keys as keys
-from spangate._look import read
 from spangate._processor import GateSpanProcessor
 from spangate._records import Gate, Verdict
 from spangate._run import Run
-from spangate._text import plain, verdict_text
+from spangate._settle.look import read
 from spangate._units import counted
+from spangate._verdict.text import plain, verdict_text
 from spangate.cli._check_report import as_json
 from spangate.cli._console import style_of
 from spangate.cli._demo_agent import READ, RUN, WRITE, Dispatch, Step, here, repair, tests_in_a_bare_thread

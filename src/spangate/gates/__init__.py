@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from spangate._levels import Policy
 from spangate._records import Gate
+from spangate._verdict.levels import Policy
 from spangate.gates.budget import Budget
 from spangate.gates.cardinality import Cardinality
 from spangate.gates.completeness import Completeness

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from spangate._breakdown import MODEL_LIMITS, TOOL_LIMITS, cost_sum, model_sums, models_of, tool_sums
 from spangate._dialects import dialect_of
 from spangate._records import Finding, Span, not_evaluable
 from spangate._run import Run
 from spangate._settings import check_amount, check_ceiling, check_table
-from spangate._sums import NO_CALLS, NO_TOOLS, Sum
-from spangate._tokens import UNSAID, reading_of
 from spangate._usage import Usage, count
+from spangate._usage.breakdown import MODEL_LIMITS, TOOL_LIMITS, cost_sum, model_sums, models_of, tool_sums
+from spangate._usage.sums import NO_CALLS, NO_TOOLS, Sum
+from spangate._usage.tokens import UNSAID, reading_of
 
 _PLAIN_CEILINGS: Final = (
     "max_input_tokens",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from spangate._cites import cites
-from spangate._conversation import Call
+from spangate._cites.conversation import Call
 from spangate._failures import Failure, Fate, failures, head_of
 from spangate._lineage import nearest
 from spangate._records import Finding, Span, not_evaluable

@@ -1,0 +1,85 @@
+"""Runs as the buffer knows them: members, what is worth noting about how they were gathered, what to remember."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from spangate._buffer.memory import MAX_IDS
+from spangate._buffer.tree import Decided, Tree
+from spangate._notes import after_entry, foreign_parent, parent_unsampled, unsampled_run
+from spangate._records import AGENT_ROLES, Finding, Span, Trigger
+
+FOREVER = 1 << 62
+"""A moment in the order of starts and ends that never comes."""
+
+
+def notes_of(tree: Tree, root: Span, spans: Sequence[Span], trigger: Trigger) -> list[Finding]:
+    """Return the findings that only whoever gathered the spans of a run can know."""
+    notes = [*_standing_notes(tree, root), *_adopted_notes(tree, root, spans)]
+    if trigger == "memory" or tree.overflowed or (tree.cut and any(span.span_id in tree.cut for span in spans)):
+        notes.append(Finding("buffer.overflow", root, "a bound on held spans was reached, so only a part was judged"))
+    if tree.copies:
+        copies = f"{tree.copies} spans arrived more than once: the processor was added several times"
+        notes.append(Finding("export.duplicate_span", root, copies))
+    return [*notes, *unsampled_run(root)]
+
+
+def _standing_notes(tree: Tree, root: Span) -> Iterator[Finding]:
+    standing = tree.adopted.get(root.span_id, tree.standing)
+    if standing == "unseen":
+        yield Finding("forest.foreign_parent", root, "it was open when the gate was added, so its start was not seen")
+    elif standing == "foreign":
+        yield foreign_parent(root)
+    elif standing == "unsampled":
+        yield parent_unsampled(root)
+    elif standing == "late":
+        yield after_entry(root) if root.span_id in tree.adopted else _late(tree.above, root)
+
+
+def _adopted_notes(tree: Tree, root: Span, spans: Sequence[Span]) -> Iterator[Finding]:
+    """Yield what is to be said of members below the root that joined without a parent; the gate tells the rest."""
+    for span in spans if tree.adopted else ():
+        if span is not root and tree.adopted.get(span.span_id) == "unsampled":
+            yield parent_unsampled(span)
+
+
+def _late(above: Decided | None, root: Span) -> Finding:
+    if above is not None and above.is_entry:
+        return after_entry(root)
+    what = "started after its parent had ended"
+    if above is not None and above.ruling in ("pass", "fail"):
+        what += f" and its run {above.run_id} had been decided ({above.ruling})"
+    return Finding("forest.late_child", root, what)
+
+
+def unread(tree: Tree, run_id: str) -> Decided:
+    """Return what is to be remembered of a tree until it has been read: every span of its trace may be a member."""
+    above = tree.above
+    return Decided(
+        run_id=run_id,
+        trace_id=tree.trace_id,
+        span_ids=None,
+        start_ns=0,
+        end_ns=FOREVER,
+        order=tree.order,
+        has_agent=True,
+        is_entry=above is not None and above.is_entry,
+        supersedes=None if above is None or above.is_entry else above.verdict_span_id,
+    )
+
+
+def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool = False) -> Decided:
+    """Return what is to be remembered of ``spans`` once they are decided."""
+    few = len(spans) <= MAX_IDS
+    above = tree.above
+    return Decided(
+        run_id=run_id,
+        trace_id=tree.trace_id,
+        span_ids=frozenset(span.span_id for span in spans) if few else None,
+        start_ns=0 if few else min(span.start_ns for span in spans),
+        end_ns=0 if few else max(span.end_ns or span.start_ns for span in spans),
+        order=tree.order,
+        has_agent=any(span.role in AGENT_ROLES for span in spans),
+        is_entry=is_entry or (above is not None and above.is_entry),
+        supersedes=None if above is None or above.is_entry else above.verdict_span_id,
+    )

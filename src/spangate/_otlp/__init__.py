@@ -1,0 +1,1 @@
+"""OTLP as JSON lines and as protobuf: read into records, and written."""

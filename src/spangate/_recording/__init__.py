@@ -1,0 +1,1 @@
+"""Recorded spans, in a file of any known form, as runs are read from them."""

@@ -1,0 +1,117 @@
+"""What leaves, made ready: a released run with its stamps, a verdict span, or spans that pass untouched."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from spangate import _keys as keys
+from spangate._adapter import verdict_span
+from spangate._dialects import dialect_of
+from spangate._fingerprint import fingerprint
+from spangate._payload import span_bytes
+from spangate._records import Finding, Span, Verdict
+from spangate._release.chunks import Parcel
+from spangate._release.leaving import Leaving
+from spangate._run import Run
+from spangate._stamp import invocation_id
+from spangate._telemetry import Telemetry
+from spangate._verdict.account import verdict_attributes
+from spangate._verdict.digests import cluster
+
+VERDICT_BYTES = 4096
+"""What a verdict span is taken to weigh."""
+
+
+def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
+    """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last.
+
+    It holds on to the spans, not to the run: what the gates have asked that is many small objects.
+    """
+    ready = [span for span in run.spans if span.end_ns is not None and span.sampled and span is not bearer]
+    sizes = [span_bytes(span) for span in run.walk(ready)]
+    if bearer.end_ns is not None and bearer.sampled:
+        ready.append(bearer)
+        sizes.append(span_bytes(bearer) + VERDICT_BYTES)
+    run_id, place = run.run_id, place_of(run)
+
+    def stamps(span: Span) -> dict[str, Any]:
+        known = _stamps(span, run_id)
+        return {**known, **verdict_attributes(verdict)} if span is bearer else known
+
+    spans = Leaving(ready, stamps)
+
+    def refused(sent: int, why: str) -> Parcel | None:
+        telemetry.release(sent)
+        telemetry.lose(len(spans) - sent, why)
+        told = _partial(verdict, f"{sent} of {len(spans)} spans were accepted, then the exporter {why}")
+        return verdict_parcel(told, place, 1, telemetry) if told.root.sampled else None
+
+    return Parcel(spans, sizes, lambda: telemetry.release(len(spans)), refused, spans.let_go)
+
+
+def _stamps(span: Span, run_id: str) -> dict[str, Any]:
+    """Return what belongs on a released span and may not be on it: written too late to stay, evicted, or never."""
+    if span.role in ("tool", "process"):
+        return {keys.RUN_ID: run_id, keys.INVOCATION_ID: invocation_id(run_id.partition(".")[0], span.span_id)}
+    if span.role != "generation":
+        return {keys.RUN_ID: run_id}
+    if keys.FINGERPRINT_SOURCE in span.attributes:
+        known = {key: span.attributes[key] for key in keys.FINGERPRINT if key in span.attributes}
+        return {keys.RUN_ID: run_id, **known}
+    return {keys.RUN_ID: run_id, **fingerprint(dialect_of(span).request(span), source="attributes")}
+
+
+def _partial(verdict: Verdict, why: str) -> Verdict:
+    finding = Finding("export.partial", verdict.root, why, "fail")
+    failures = (finding, *verdict.failures)
+    return replace(
+        verdict, verdict="fail", findings=(*failures, *verdict.warnings), cluster=cluster(failures), spans_withheld=0
+    )
+
+
+class Place(NamedTuple):
+    """Where the verdict span of a run goes.
+
+    ``root`` is the SDK span that the run's root was read from; ``is_anchored`` says that it is a request, which is no
+    part of the run and stays.
+    """
+
+    root: Any
+    is_anchored: bool
+
+
+def place_of(run: Run) -> Place:
+    """Return where the verdict span of ``run`` goes."""
+    return Place(run.root.source, all(span is not run.root for span in run.spans[:1]))
+
+
+def verdict_parcel(verdict: Verdict, place: Place, number: int, telemetry: Telemetry) -> Parcel:
+    """Make the parcel of the verdict span that takes a run's place."""
+    span = verdict_span(verdict, place.root, number, time.time_ns(), is_anchored=place.is_anchored)
+
+    def refused(_sent: int, why: str) -> None:
+        telemetry.lose(1, why)
+
+    return Parcel([span], [VERDICT_BYTES], lambda: None, refused)
+
+
+def passing_parcel(spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None) -> Parcel | None:
+    """Make the parcel of spans that pass without a verdict: as they are, but for what no encoder takes.
+
+    Those that follow a released run are stamped with its ``run_id``.
+    """
+    ready = [span for span in spans if span.end_ns is not None and span.sampled]
+    if not ready:
+        return None
+
+    leaving = Leaving(ready, lambda span: {} if run_id is None else _stamps(span, run_id))
+    sizes = [span_bytes(span) for span in ready]
+
+    def refused(sent: int, why: str) -> None:
+        telemetry.release(sent)
+        telemetry.lose(len(leaving) - sent, why)
+
+    return Parcel(leaving, sizes, lambda: telemetry.release(len(sizes)), refused, leaving.let_go)

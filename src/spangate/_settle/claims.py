@@ -1,0 +1,89 @@
+"""Trees that may have lost their run: whom they wait for, and whether that run claims them (design section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
+
+from spangate._buffer import Buffer
+from spangate._buffer.tree import Decided, Tree
+from spangate._forest import Part, Unit, can_host, find_runs, has_agent, is_stray_candidate
+from spangate._forest.strays import belongs, call_ids_of
+from spangate._records import Finding, Span
+from spangate._run import Run
+from spangate._settle.decide import Decider
+from spangate._settle.look import Look, Looks
+
+
+class Claims:
+    """Lets candidates wait, and joins those for which there is evidence to the run that is decided."""
+
+    def __init__(self, buffer: Buffer, looks: Looks, decider: Decider, unit: Unit) -> None:
+        self._buffer = buffer
+        self._looks = looks
+        self._decider = decider
+        self._unit = unit
+        self._hosts: list[Tree] | None = None
+
+    def refresh(self) -> None:
+        """Look anew who may have lost something. Many candidates share a look, as each would go through all trees."""
+        self._hosts = None
+
+    def hold(self, tree: Tree, look: Look) -> bool:
+        """Let a candidate wait for the only run that it can belong to. False if it is to be judged alone, or passes."""
+        if not _is_candidate(tree, look) or not (has_agent(look.spans) or call_ids_of(look.spans)):
+            return False
+        if self._buffer.is_in_decided(tree.order):
+            return False
+        if self._hosts is None:
+            self._hosts = [host for host in self._buffer.held() if self._may_have_lost_it(host)]
+        around = (host for host in self._hosts if host.was_open_at(tree.order) and self._buffer.is_held(host))
+        hosts = list(islice(around, 2))
+        run_ids = [root.span_id for host in hosts for root in self._roots(host)]
+        return len(hosts) == len(run_ids) == 1 and self._buffer.hold_for(tree, hosts[0], run_ids[0])
+
+    def _may_have_lost_it(self, other: Tree) -> bool:
+        """Say whether an agent role is visible in a tree that is not as lost itself."""
+        look = self._looks.at(other)
+        return has_agent(look.spans) and not _is_candidate(other, look)
+
+    def _roots(self, host: Tree) -> list[Span]:
+        """List the roots of the runs in a tree that could own a stray."""
+        spans = self._looks.at(host).spans
+        if not host.piecewise:
+            return [spans[0]] if can_host(spans) else []
+        return [part.root for part in find_runs(spans[0], spans, self._unit)[0] if can_host(part.spans)]
+
+    def of_part(self, tree: Tree, part: Part) -> list[Tree]:
+        """List the candidates that wait for one of the runs in a tree, or for what has become a part of it."""
+        ids = {part.root.span_id, *(span.span_id for span in part.spans)} if tree.claims else ()
+        return [claim for claim, root_id in tree.claims.items() if root_id in ids]
+
+    def decide(self, run: Run, bearer: Span, decided: Decided, candidates: Iterable[Tree]) -> None:
+        """Decide a run together with the strays that it claims among the trees that waited for it."""
+        claimed: list[tuple[Decided, Look]] = []
+        beside: list[Finding] = []
+        for candidate in filter(self._buffer.is_held, candidates):
+            its_look = self._looks.at(candidate)
+            if not belongs(its_look.spans, run):
+                beside += map(_beside, islice((span for span in its_look.spans if span.role == "generation"), 1))
+                continue
+            its_decided = self._looks.close(candidate, its_look, run.run_id)
+            if its_decided is not None:
+                claimed.append((its_decided, its_look))
+        if beside or claimed:
+            roots = [its_look.spans[0] for _, its_look in claimed]
+            spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.spans)]
+            run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=roots)
+        self._decider.decide(run, bearer, decided)
+        for its_decided, _ in claimed:
+            self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)
+
+
+def _is_candidate(tree: Tree, look: Look) -> bool:
+    return tree.standing == "root" and is_stray_candidate(look.spans[0], look.spans)
+
+
+def _beside(call: Span) -> Finding:
+    return Finding("forest.stray_generation", call, "a model call without a parent ran beside this run")

@@ -1,0 +1,133 @@
+"""From a closed run to its verdict, and what follows from the verdict: release or refusal, memory, metrics, words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from spangate._buffer import Buffer
+from spangate._buffer.tree import Decided, Ruling
+from spangate._judge import judge
+from spangate._pace import Pace
+from spangate._paced import paced
+from spangate._records import Gate, Span, Verdict
+from spangate._release.fan_out import FanOut
+from spangate._release.parcels import passing_parcel, place_of, run_parcel, verdict_parcel
+from spangate._run import Run
+from spangate._settle.look import Look, read
+from spangate._telemetry import Telemetry, logger
+from spangate._verdict.account import verdict_span_id
+from spangate._verdict.text import one_line
+
+
+class Decider:
+    """Judges runs and lines up what leaves. Used by the worker alone."""
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        sender: FanOut,
+        telemetry: Telemetry,
+        gates: Sequence[Gate],
+        on_verdict: Callable[[Verdict], None] | None,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._buffer = buffer
+        self._sender = sender
+        self._telemetry = telemetry
+        self._gates = gates
+        self._on_verdict = on_verdict
+        self._dry_run = dry_run
+        self._rest = Pace(buffer.is_crowded)
+
+    def decide(self, run: Run, bearer: Span, decided: Decided) -> None:
+        """Judge ``run`` and line up the result.
+
+        ``bearer`` is the span that bears the verdict attributes of a released run; the ruling is written into
+        ``decided``. A run that follows a decided one too late names that one's verdict span. One that cannot be judged
+        for a defect is withheld, and counts as lost: it stands in no tree any more.
+        """
+        try:
+            verdict = self._line_up(run, bearer, decided)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  a gate may do anything, and leave its thread; others get their verdicts
+            logger.exception("run %s could not be judged and is withheld", run.run_id)
+            self._lose(run.spans)
+            self.rule(decided, "fail")
+        else:
+            self._tell(verdict)
+
+    def _line_up(self, run: Run, bearer: Span, decided: Decided) -> Verdict:
+        self._rest()
+        start = time.perf_counter()
+        run = replace(run, spans=paced(run.spans, self._rest))
+        verdict = judge(run, self._gates)
+        if decided.supersedes is not None:
+            verdict = replace(verdict, supersedes=format(decided.supersedes, "016x"))
+        refused = verdict.verdict == "fail" and not self._dry_run
+        if not refused:
+            verdict = replace(verdict, spans_withheld=0)
+            self._sender.put(run_parcel(run, bearer, verdict, self._telemetry))
+        is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
+        if run.root.sampled and not is_told:
+            self._sender.put(verdict_parcel(verdict, place_of(run), 0, self._telemetry))
+        self._telemetry.withhold(verdict.spans_withheld)
+        self._telemetry.judged(verdict, time.perf_counter() - start)
+        number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id
+        self.rule(decided, "fail" if refused else "pass", number)
+        return verdict
+
+    def rule(self, decided: Decided, ruling: Ruling, bearer_id: int | None = None) -> None:
+        """Write down what was decided; spans that ended meanwhile follow."""
+        waiting = self._buffer.rule(decided, ruling, bearer_id)
+        if waiting:
+            self.follow_late(decided, waiting)
+
+    def follow_late(self, decided: Decided, late: Sequence[Any]) -> None:
+        """Let spans of the SDK that ended after the decision share the fate of the run that they belonged to."""
+        if decided.ruling == "fail":
+            self._telemetry.withhold(len(late))
+        else:
+            self.follow(decided, read(late))
+
+    def follow(self, decided: Decided, look: Look) -> None:
+        """Let late spans share the fate of the run that they belonged to."""
+        if decided.ruling == "fail":
+            self._telemetry.withhold(sum(1 for span in look.spans if span.end_ns is not None))
+        else:
+            self.let_pass(look.spans, decided.run_id if decided.ruling == "pass" else None)
+
+    def lose(self, spans: int, reason: str) -> None:
+        """Count spans that can neither be judged nor pass."""
+        if spans:
+            self._telemetry.lose(spans, reason)
+
+    def let_pass(self, spans: Sequence[Span], run_id: str | None = None) -> None:
+        """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
+        try:
+            parcel = passing_parcel(spans, self._telemetry, run_id)
+        except Exception:  # noqa: BLE001  nobody knows what; it must not cost other spans their export
+            logger.exception("%d spans could not be passed on", len(spans))
+            self._lose(spans)
+            return
+        if parcel is not None:
+            self._sender.put(parcel)
+
+    def _lose(self, spans: Sequence[Span]) -> None:
+        self.lose(sum(1 for span in spans if span.end_ns is not None), "defect")
+
+    def _tell(self, verdict: Verdict) -> None:
+        if verdict.verdict == "fail":
+            logger.warning("%s", one_line(verdict))
+        if self._on_verdict is None:
+            return
+        try:
+            self._on_verdict(verdict)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  the callback is the user's; its fault must not cost others their verdict
+            logger.exception("on_verdict raised for run %s", verdict.run_id)

@@ -1,0 +1,110 @@
+"""Held trees read as records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spangate._adapter import record
+from spangate._buffer import Buffer
+from spangate._buffer.gather import remembered, unread
+from spangate._buffer.trace import is_live
+from spangate._buffer.tree import Decided, Tree
+from spangate._dialects import classify
+from spangate._pace import Pace
+from spangate._paced import paced
+from spangate._records import Span
+from spangate._stamp import stamps_of
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Look:
+    """What a tree held at one moment: records with their roles and their SDK spans, in start order.
+
+    ``activity`` is the tree's, to tell whether it has changed.
+    """
+
+    spans: Sequence[Span]
+    activity: int = 0
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The span ids of all."""
+        return frozenset(span.span_id for span in self.spans)
+
+
+def read(
+    held: Sequence[Any], activity: int = 0, tree: Tree | None = None, rest: Callable[[], None] | None = None
+) -> Look:
+    """Read SDK spans, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since.
+
+    ``rest`` is called after every few spans.
+    """
+    spans: list[Span] = []
+    for source in held if rest is None else paced(held, rest):
+        span = record(source, is_open=is_live(source))
+        if span.dropped_attributes and tree is not None:
+            _put_back(span, tree)
+        classify(span)
+        spans.append(span)
+    return Look(spans, activity)
+
+
+def _with_root(tree: Tree, look: Look) -> Look:
+    """Put a root that has left already back in front."""
+    if tree.root is None:
+        return look
+    return Look([tree.root, *look.spans], look.activity)
+
+
+def _put_back(span: Span, tree: Tree) -> None:
+    """Give a span what it said of itself at its start, and its stamps: these the gate exports, so they are no loss."""
+    stamps = stamps_of(tree, span.span_id)
+    evicted = {key: value for key, value in stamps.items() if key not in span.attributes}
+    said = [tree.said[span.span_id]] if span.span_id in tree.said else []
+    span.attributes = {**dict(said), **evicted, **span.attributes}
+    span.dropped_attributes -= len(evicted)
+
+
+class Looks:
+    """Reads trees, and remembers what it read until the tree changes or is closed. Used by the worker alone."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        self._rest = Pace(buffer.is_crowded)
+        self._looks: dict[Tree, Look] = {}
+
+    def at(self, tree: Tree) -> Look:
+        """Read the tree, or return the last look if nothing has changed since. Its root comes first even if it left."""
+        look = self._looks.get(tree)
+        if look is None or look.activity != tree.activity:
+            glimpse = self._buffer.glimpse(tree)
+            look = self._looks[tree] = _with_root(tree, read(glimpse.spans, glimpse.activity, tree, self._rest))
+        return look
+
+    def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
+        """Take the tree out of the buffer. None if something started or ended since ``look``: look again."""
+        decided = remembered(tree, run_id, paced(look.spans, self._rest))
+        if not self._buffer.close(tree, decided, look.activity):
+            return None
+        self._looks.pop(tree, None)
+        return decided
+
+    def seize(self, tree: Tree, run_id: str) -> tuple[Decided, Look] | None:
+        """Take the tree out of the buffer whatever happens in it, and read it then. None if it is gone."""
+        decided = unread(tree, run_id)
+        glimpse = self._buffer.seize(tree, decided)
+        if glimpse is None:
+            return None
+        self._looks.pop(tree, None)
+        look = read(glimpse.spans, glimpse.activity, tree, self._rest)
+        now_known = remembered(tree, run_id, paced(look.spans, self._rest))
+        decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
+        return decided, look
+
+    def keep(self, trees: Collection[Tree]) -> None:
+        """Forget what was read of all other trees."""
+        if self._looks:
+            kept = set(trees)
+            self._looks = {tree: look for tree, look in self._looks.items() if tree in kept}

@@ -1,0 +1,120 @@
+"""Where a span belongs whose parent no tree here holds: how its parent is missing, and the tree that it starts."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span
+from opentelemetry.trace import SpanKind, TraceFlags
+
+from spangate._buffer import Buffer
+from spangate._buffer.tree import Decided, Standing, Tree
+from spangate._sdk.odd import kind_of
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Origin:
+    """What is known of a parent that is not here.
+
+    ``joins`` says that the span belongs to an open tree of its trace, if there is one; ``standing`` and ``above`` are
+    those of the tree that it starts otherwise.
+    """
+
+    standing: Standing
+    above: Decided | None = None
+    joins: bool = False
+
+
+class Placer:
+    """Finds or makes the trees of such spans. ``piecewise_kinds`` are the kinds of local root decided part by part."""
+
+    def __init__(self, buffer: Buffer, piecewise_kinds: Sequence[SpanKind]) -> None:
+        self._buffer = buffer
+        self._piecewise_kinds = piecewise_kinds
+        self._random = random.Random()  # noqa: S311  for ids; of its own, since a user's random.seed() would repeat them
+        self.reseed()
+
+    def reseed(self) -> None:
+        """Make other ids from now on: a forked child would repeat its parent's."""
+        self._random.seed(os.urandom(16))
+
+    def place(self, span: Span, parent_context: Context | None) -> Tree | None:
+        """Put a started span into an open tree of its trace, if that is where it belongs, else into one of its own.
+
+        None if no tree holds it: it follows a run that was decided while its parent was open, or too much is held.
+        """
+        if span.parent is None:
+            return self._buffer.open(self._tree(span, "root", None), span)
+        parent = None if span.parent.is_remote else span.parent
+        if parent is not None and self._buffer.follow(parent.trace_id, parent.span_id, span.context.span_id):
+            return None
+        origin = _origin(self._buffer, span, parent_context)
+        own = self._tree(span, origin.standing, origin.above)
+        return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
+
+    def admit(self, span: ReadableSpan, above: Decided | None = None) -> bool:
+        """Hold an ended span that is not here: it was open when the processor was added, or was let go at a bound.
+
+        False if there is no room for it.
+        """
+        parent = span.parent
+        parent_id = None if parent is None or parent.is_remote else parent.span_id
+        return self._buffer.admit(self._tree(span, "unseen" if above is None else "cut", above), parent_id, span)
+
+    def _tree(self, span: ReadableSpan, standing: Standing, above: Decided | None) -> Tree:
+        trace_id, span_id = span.context[:2]
+        tree = Tree(trace_id, span_id, f"{self._random.getrandbits(64):016x}")
+        follows = above is not None and above.has_agent
+        tree.standing, tree.piecewise = standing, kind_of(span.kind) in self._piecewise_kinds and not follows
+        if standing == "cut":
+            tree.overflowed = above is None or not above.is_entry
+        else:
+            tree.above = above
+        return tree
+
+
+def _origin(buffer: Buffer, span: Span, parent_context: Context | None) -> Origin:
+    """Tell apart the ways in which a parent can be missing (design section 3, rule 4)."""
+    parent = span.parent
+    if parent is None:
+        return Origin("root")
+    trace_id, parent_id = parent.trace_id, parent.span_id
+    if parent.is_remote or buffer.is_inherited(trace_id, parent_id):
+        return Origin("remote")
+    live = _parent_object(span, parent_context)
+    is_sampled = bool(parent.trace_flags & TraceFlags.SAMPLED)
+    if live is not None and live.resource is not span.resource:
+        return Origin("foreign" if is_sampled else "unsampled", joins=True)
+    decided = buffer.decided_open(trace_id, parent_id)
+    if decided is not None and decided.is_cut:
+        return Origin("cut", decided)
+    decided = decided or buffer.decided(trace_id, parent_id, None if live is None else live.start_time)
+    if decided is not None:
+        return Origin("late", decided, joins=decided.is_entry)
+    return _undecided(live, is_sampled=is_sampled)
+
+
+def _undecided(live: Any | None, *, is_sampled: bool) -> Origin:
+    """Tell how a parent is missing that was a member of nothing."""
+    if not is_sampled:
+        return Origin("unsampled", joins=True)
+    has_ended = live is not None and live.end_time is not None
+    return Origin("late") if has_ended else Origin("foreign", joins=True)
+
+
+def _parent_object(span: Span, parent_context: Context | None) -> Any | None:
+    """Return the parent itself, where the context leads to it and it is a span of an SDK.
+
+    With the hooks called in another thread the context is another's; the ids tell.
+    """
+    candidate = trace.get_current_span(parent_context)
+    parent = span.parent
+    if parent is None or candidate.get_span_context().span_id != parent.span_id:
+        return None
+    return candidate if hasattr(candidate, "end_time") and hasattr(candidate, "resource") else None
