@@ -293,3 +293,12 @@ def test_its_line_says_what_it_holds() -> None:
     buffer = Buffer(lambda: 0.0)
     end_root(buffer)
     assert repr(buffer) == "<Buffer 1 trees, 1 ended, 0 stirred>"
+
+
+def test_a_span_that_comes_on_two_ways_at_once_is_held_once() -> None:
+    buffer = Buffer(lambda: 0.0)
+    span = Ended(1, 2, 3)
+    assert buffer.admit(Tree(1, 2, "one way", standing="unseen"), None, span)
+    assert buffer.admit(Tree(1, 2, "the other", standing="unseen"), None, span)
+    (tree,) = buffer.held()
+    assert list(buffer.glimpse(tree).spans) == [span]

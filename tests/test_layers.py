@@ -43,11 +43,11 @@ IMPURE = frozenset(
 """What needs a process, a clock, a disk or the SDK."""
 
 EXCEPTIONS = {
-    "_buffer": {"threading"},  # the one lock
+    "_buffer.intake": {"threading"},  # the one lock
     "_otlp.proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
 }
 
-THREADING = {"_buffer", "_release", "_release.flush", "_settle.worker", "_telemetry"}
+THREADING = {"_buffer.intake", "_release", "_release.flush", "_release.tries", "_settle.worker", "_telemetry"}
 """Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""
 
 FOREIGN = {

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from spangate import _release
 from spangate._buffer.tree import SPAN_OVERHEAD
-from spangate._release import CHUNK_BYTES, CHUNK_SPANS, TRIES, Sender
+from spangate._release import CHUNK_BYTES, CHUNK_SPANS, Sender
 from spangate._release.chunks import Parcel
 from spangate._release.flush import Flush
+from spangate._release.tries import TRIES
 
 Answer = Callable[[Sequence[str]], SpanExportResult | None]
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 0.0)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.0)
 
 
 @dataclass

@@ -171,7 +171,7 @@ def test_a_vendor_that_is_down_costs_the_other_nothing(
     first: bool,  # noqa: FBT001  a column
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("spangate._release.BACKOFF_S", 0.001)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.001)
     memory = InMemorySpanExporter()
     for exporter in [Down(answer), memory] if first else [memory, Down(answer)]:
         provider.add_span_processor(SimpleSpanProcessor(exporter))

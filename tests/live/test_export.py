@@ -19,7 +19,8 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode
 
-from spangate import _release, _telemetry
+from spangate import _telemetry
+from spangate._release.tries import TRIES
 from spangate._repeatable import NEW_YEAR_NS, CountingIds
 from spangate._verdict.account import verdict_span_id
 from spangate.gates import Budget, Cardinality, Completeness, Forest
@@ -32,7 +33,7 @@ USED = {"gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 3}
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 0.0)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.0)
 
 
 def encoded(spans: Iterable[ReadableSpan]) -> list[Any]:
@@ -220,13 +221,13 @@ def test_a_chunk_that_is_refused_once_is_offered_again() -> None:
 
 
 def test_a_chunk_that_is_finally_refused_stops_the_rest_and_a_verdict_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    probe = refuses(lambda call: 1 < call <= 1 + _release.TRIES)
+    probe = refuses(lambda call: 1 < call <= 1 + TRIES)
     gated = Gated(exporter=probe)
     with gated.open("agent") as agent:
         for number in range(1500):
             gated.ended("tool", f"tool {number}", under=agent)
     assert not gated.flush()
-    accepted = [probe.calls[0], *probe.calls[1 + _release.TRIES :]]
+    accepted = [probe.calls[0], *probe.calls[1 + TRIES :]]
     assert [len(spans) for spans in accepted] == [512, 1]
     assert "agent" not in [span.name for spans in probe.calls for span in spans]
     ((verdict,),) = accepted[1:]
@@ -260,7 +261,7 @@ def test_an_exporter_that_raises_is_tried_again_and_named(caplog: pytest.LogCapt
     gated = Gated(exporter=probe)
     gated.ended("other")
     assert not gated.flush()
-    assert len(probe.calls) == _release.TRIES
+    assert len(probe.calls) == TRIES
     assert gated.gate.losses == {"raised ConnectionError": 1}
     assert "raised ConnectionError" in caplog.text
 

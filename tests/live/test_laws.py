@@ -169,7 +169,7 @@ def is_verdict(span: ReadableSpan) -> bool:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: ",".join(settings) or "default")
 def test_so_it_is_when_the_exporter_refuses_some(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 0.0)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.0)
     monkeypatch.setattr(_release, "CHUNK_SPANS", 3)
     exporter = Picky()
     gated = gated_with(RandomIdGenerator(), exporter=exporter, **settings)

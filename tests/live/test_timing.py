@@ -11,7 +11,8 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanKind
 
-from spangate import Verdict, _processor, _release
+from spangate import Verdict, _processor
+from spangate._release.tries import TRIES
 from tests.live.gated import LONG, Gated, Hanging, Probe, Stepped, What
 
 # Membership stays open for a moment
@@ -140,8 +141,8 @@ def test_a_flush_settles_what_is_over_beside_what_is_live() -> None:
 
 
 def test_a_flush_says_whether_the_exporter_took_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 0.0)
-    answers = [SpanExportResult.FAILURE] * (2 * _release.TRIES)  # the run, then its verdict
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.0)
+    answers = [SpanExportResult.FAILURE] * (2 * TRIES)  # the run, then its verdict
     gated = Gated(exporter=Probe(lambda _call, _spans: answers.pop() if answers else None))
     gated.ended("agent")
     assert not gated.flush()

@@ -40,7 +40,7 @@ class Hanging(SpanExporter):
 
 @pytest.fixture
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 0.001)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.001)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_an_exporter_whose_own_flush_fails_makes_the_flush_fail(answer: Any) -> 
 
 
 def test_a_flush_does_not_wait_for_pauses_beyond_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 30.0)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 30.0)
     gated = Gated(exporter=Probe(answers(FAILURE)))
     healthy(gated)
     start = time.monotonic()
@@ -154,7 +154,7 @@ def test_a_flush_does_not_wait_for_pauses_beyond_its_deadline(monkeypatch: pytes
 
 
 def test_without_threads_there_is_no_pause_beyond_the_deadline_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 30.0)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 30.0)
     monkeypatch.setattr(threading.Thread, "start", _cannot_start)
     probe = Probe(answers(FAILURE))
     gated = Gated(exporter=probe)
@@ -260,7 +260,7 @@ def test_what_waits_for_a_hanging_exporter_is_bounded_in_memory(hanging: Hanging
 
 
 def test_one_run_that_cannot_be_written_costs_those_beside_it_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_release, "BACKOFF_S", 0.001)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.001)
     arrived: list[str] = []
 
     def picky(_call: int, spans: Sequence[ReadableSpan]) -> SpanExportResult:

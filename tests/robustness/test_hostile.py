@@ -175,7 +175,7 @@ def test_a_run_of_many_heavy_spans_arrives_in_pieces_that_a_receiver_takes(
 def test_a_receiver_that_refuses_twice_gets_everything_once(
     gated: Gated, received: tuple[Sink, SpanExporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spangate._release.BACKOFF_S", 0.001)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.001)
     sink, _ = received
     sink.refusals = 2
     with gated.open("agent") as agent:
@@ -188,7 +188,7 @@ def test_a_receiver_that_refuses_twice_gets_everything_once(
 def test_a_receiver_that_refuses_everything_makes_losses_that_are_counted(
     gated: Gated, received: tuple[Sink, SpanExporter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spangate._release.BACKOFF_S", 0.001)
+    monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.001)
     sink, _ = received
     sink.refusals = 1 << 30
     with gated.open("agent") as agent:

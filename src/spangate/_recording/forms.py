@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal, Protocol
 
 from spangate._errors import RecordingError
-from spangate._otlp import json as _otlp_json
+from spangate._otlp import json as otlp_json
 from spangate._otlp.frames import framing_of
-from spangate._recording import native as _native
+from spangate._recording import native
 from spangate._records import Span
 
 try:
@@ -102,8 +102,8 @@ def form_of(file: BinaryIO) -> Form | None:
         return None
     if not first.lstrip().startswith(b"{"):
         raise RecordingError(f"no recording: {_KNOWN} is wanted")
-    if f'"{_native.MARK}"'.encode() in first[:_HEAD_BYTES]:
-        return Form(_lines, "line", _trace_ids, _native.LineReader, starts_known=True)
+    if f'"{native.MARK}"'.encode() in first[:_HEAD_BYTES]:
+        return Form(_lines, "line", _trace_ids, native.LineReader, starts_known=True)
     if first.rstrip().endswith(_CONTINUED):
         return Form(_whole, "document", _trace_ids, lambda: _Ended(_read_documents))
     return Form(_lines, "line", _trace_ids, lambda: _Ended(_read_otlp_line))
@@ -129,12 +129,12 @@ def _whole(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _read_documents(data: bytes) -> list[Span]:
-    return [span for line, document in _otlp_json.parse_documents(data) for span in _read_document(document, line)]
+    return [span for line, document in otlp_json.parse_documents(data) for span in _read_document(document, line)]
 
 
 def _read_document(document: object, line: int) -> list[Span]:
     try:
-        return _otlp_json.read_document(document)
+        return otlp_json.read_document(document)
     except RecordingError as error:
         raise error.at("", f"document in line {line}") from None
 

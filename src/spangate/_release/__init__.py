@@ -10,7 +10,6 @@ import logging
 import math
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -18,18 +17,15 @@ from typing import Any
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangate._pace import Pace
-from spangate._release.attempt import attempt, try_export
+from spangate._release.attempt import attempt
 from spangate._release.chunks import Chunk, Parcel, Refusal, Row, chunks
 from spangate._release.flush import Flush
+from spangate._release.tries import Tries
 
 CHUNK_SPANS = 512
 """Spans of one export call at most, as the batch processor's default."""
 CHUNK_BYTES = 2 << 20
 """Bytes of one export call, by our measure: half of what a gRPC receiver takes by default (4 MiB)."""
-TRIES = 4
-BACKOFF_S = 0.25
-"""Pause after the first refusal; each further one is twice as long."""
-
 LINGER_S = 0.1
 """How long parcels wait at most for those that are being decided: two threads that compute slow each other down."""
 
@@ -50,8 +46,9 @@ class Sender:
 
     def __init__(self, exporter: SpanExporter, max_bytes: int) -> None:
         self._exporter = exporter
+        self._tries = Tries(exporter)
         self._max_bytes = max_bytes
-        self._rest = Pace(self._is_hurried)
+        self._rest = Pace(self._tries.is_hurried)
         self.then: Callable[[Flush], None] = Flush.finish
         self.reset()
 
@@ -59,11 +56,9 @@ class Sender:
         """Forget what waits: after a fork it belongs to the parent."""
         self._queue: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._in_hand: dict[Parcel, int] = {}
-        self._hurry = threading.Event()
+        self._tries.reset()
         self._all_here = threading.Event()
         self._all_here.set()
-        self._patient_until = math.inf
-        self._abandoned = False
         self._taken_in = self._dealt_with = 0  # bytes; each of these four is written by one thread alone
         self._turned_away = self._undelivered = 0  # parcels
         self._told = 0
@@ -102,11 +97,8 @@ class Sender:
 
     def hurry(self) -> None:
         """Pause no more between tries, and try only once: the process is about to end."""
-        self._hurry.set()
+        self._tries.hurry()
         self._all_here.set()
-
-    def _is_hurried(self) -> bool:
-        return self._hurry.is_set()
 
     def stop(self) -> None:
         """Let :meth:`run` return once everything before has been dealt with."""
@@ -114,7 +106,7 @@ class Sender:
 
     def abandon(self) -> None:
         """Give up what has not left by now. It counts as lost, and nothing is sent any more."""
-        self._abandoned = True
+        self._tries.abandon()
         self._give_up("shutdown")
         for item in self._waiting():
             if isinstance(item, Parcel):
@@ -140,7 +132,7 @@ class Sender:
         """Send parcels until :meth:`stop`. The body of the sender's thread."""
         while True:
             first = self._queue.get()
-            if not self._hurry.is_set():
+            if not self._tries.is_hurried():
                 self._all_here.wait(LINGER_S)
             if not self._step(first):
                 return
@@ -150,7 +142,7 @@ class Sender:
 
         After ``patience_s`` seconds there are no more pauses between tries.
         """
-        self._patient_until = time.monotonic() + patience_s
+        self._tries.be_patient_for(patience_s)
         for item in self._waiting():
             self._step(item)
 
@@ -214,10 +206,10 @@ class Sender:
             else:
                 _logger.error("spans could not be made ready to leave", exc_info=error)
                 yield row, Refusal("defect")
-        refusal = self._export([span for _, spans in ready for span in spans])
+        refusal = self._tries.export([span for _, spans in ready for span in spans])
         is_by_itself = refusal is not None and refusal.is_choked and len(ready) > 1
         for row, spans in ready:
-            yield row, self._export(spans) if is_by_itself else refusal
+            yield row, self._tries.export(spans) if is_by_itself else refusal
         for _, spans in ready:
             while spans:  # many at once would keep the interpreter busy for long
                 del spans[-_STRIDE:]
@@ -230,21 +222,6 @@ class Sender:
             ready += parcel.spans[at : min(at + _STRIDE, stop)]
             self._rest()
         return ready
-
-    def _export(self, spans: Sequence[Any]) -> Refusal | None:
-        """Export some spans, patiently. Returns None if they were accepted."""
-        refusal = None
-        for number in range(TRIES if spans else 0):
-            if number and not self._pause(BACKOFF_S * 2 ** (number - 1)):
-                break
-            refusal = Refusal("shutdown") if self._abandoned else try_export(self._exporter, spans)
-            if refusal is None or refusal.is_choked:
-                break
-        return refusal
-
-    def _pause(self, seconds: float) -> bool:
-        """Wait, if there is time for that. False if there is to be no further try."""
-        return seconds <= self._patient_until - time.monotonic() and not self._hurry.wait(seconds)
 
     def _answer(self, flush: Flush) -> None:
         flushed, error = attempt(self._exporter.force_flush)

@@ -1,0 +1,244 @@
+"""What the hooks do with the live trees: spans are taken in as they start, and replaced as they end.
+
+State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
+whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
+ended after. ``_plain`` finds by trace id the trees in which a start or an end needs no thought: alone in a trace of
+which no decision is remembered, not piecewise, no id there twice, the root open. Everything is read and written under
+``_lock``. ``_count`` is how many spans are held. ``_armed`` says that the worker will look by itself within
+``settle_s``, so that an ending span need not wake it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from spangate._buffer.memory import Memory
+from spangate._buffer.trace import Trace, end_in, is_live, is_open_in
+from spangate._buffer.tree import Decided, Tree, Unseen
+
+FRESH_LIMIT = 4096
+"""So many unmeasured spans of one tree wake the worker, though its root has not ended."""
+
+
+class Intake:
+    """All trees that are held, and a bounded memory of those that were decided, as threads that record spans see them.
+
+    ``clock`` gives monotonic seconds. When ``max_spans`` are held, whoever settles them has fallen behind or hangs; no
+    further ones are taken in then, and the trees that they would have joined are marked.
+    """
+
+    def __init__(self, clock: Callable[[], float], max_spans: int = sys.maxsize) -> None:
+        self._clock = clock
+        self._max_spans = max_spans
+        self._reset(frozenset())
+
+    def _reset(self, inherited: frozenset[tuple[int, int]]) -> None:
+        self._lock = threading.RLock()  # a finalizer or a signal handler may end a span while this thread holds it
+        self._work = threading.Condition(self._lock)
+        self._traces: dict[int, Trace] = {}
+        self._plain: dict[int, Tree] = {}
+        self._trees: dict[Tree, None] = {}
+        self._ended: dict[Tree, None] = {}
+        self._stirred: dict[Tree, None] = {}
+        self._late: dict[Decided, None] = {}
+        self._count = 0
+        self._armed = False
+        self._asked = False
+        self._order = 0
+        self._memory = Memory()
+        self._inherited = inherited
+
+    def after_fork(self) -> None:
+        """Drop what belongs to the parent process, and remember which of its spans were open: they are its own.
+
+        The lock is not taken: a thread that held it at the fork does not exist here.
+        """
+        trees = list(self._trees)
+        held = [
+            (tree.trace_id, span_id, span) for tree in trees for span_id, span in [*tree.spans.items(), *tree.twins]
+        ]
+        still_open = {(trace_id, span_id) for trace_id, span_id, span in held if is_live(span)}
+        self._reset(self._inherited | still_open | self._memory.open_ids())
+
+    def join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
+        """Add a started span to the tree that holds its parent, and return that tree, if one here does."""
+        self._lock.acquire()  # here and in end(): half the time of a with block, and every span goes through both
+        try:
+            tree = self._plain.get(trace_id)
+            if tree is None:
+                return self._join(trace_id, span_id, parent_id, span)
+            spans = tree.spans
+            if parent_id not in spans or span_id in spans or self._count >= self._max_spans:
+                return self._join(trace_id, span_id, parent_id, span)
+            spans[span_id] = span
+            tree.open += 1
+            self._count += 1
+            return tree
+        finally:
+            self._lock.release()
+
+    def _join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
+        trace = self._traces.get(trace_id)
+        tree = None if trace is None else trace.tree_of(parent_id)
+        return None if trace is None or tree is None else self._add(trace, tree, span_id, span)
+
+    def _add(self, trace: Trace, tree: Tree, span_id: int, span: Any) -> Tree | None:
+        if self._count >= self._max_spans:
+            tree.overflowed = True
+            return None
+        self._count += trace.add(tree, span_id, span)
+        if tree.twins:
+            self._plain.pop(trace.trace_id, None)
+        return tree
+
+    def open(self, tree: Tree, span: Any) -> Tree | None:
+        """Hold a new tree with ``span`` as its local root; a span that is here already joins its own tree again.
+
+        None if too many spans are held.
+        """
+        trace_id, span_id = tree.trace_id, tree.root_id
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            held = trace.tree_of(span_id) if trace is not None else None
+            if trace is not None and held is not None:
+                return self._add(trace, held, span_id, span)
+            if self._count >= self._max_spans:
+                return None
+            tree.order = self._next()
+            tree.opened_at = tree.seen_at = self._clock()
+            self._trees[tree] = None
+            if trace is None:
+                trace = self._traces[trace_id] = Trace(tree)
+                if not tree.piecewise and not self._memory.knows(trace_id):
+                    self._plain[trace_id] = tree
+            else:
+                trace.held[tree] = None
+                self._plain.pop(trace_id, None)
+            return self._add(trace, tree, span_id, span)
+
+    def adopt(self, orphan: Tree, span: Any) -> Tree | None:
+        """Add the root of a new tree, whose parent is not here, to the open tree of its trace that it belongs to.
+
+        That is the one whose spans the decision above it was about, else any with a true or a remote root. None if
+        there is none.
+        """
+        above = orphan.above
+        with self._lock:
+            trace = self._traces.get(orphan.trace_id)
+            for tree in trace.held if trace is not None else ():
+                fits = tree.standing in ("root", "remote") if above is None else tree.tree_id == above.run_id
+                if trace is not None and fits:
+                    tree.adopted[orphan.root_id] = orphan.standing
+                    return self._add(trace, tree, orphan.root_id, span)
+            return None
+
+    def admit(self, own: Tree, parent_id: int | None, span: Any) -> bool:
+        """Hold an ended span whose start was never seen, with its parent or else as the root of ``own``.
+
+        False if too many spans are held.
+        """
+        trace_id, span_id = own.trace_id, own.root_id
+        unseen = Unseen(span.start_time)
+        with self._lock:
+            trace = self._traces.get(trace_id)
+            if trace is not None and any(tree.spans.get(span_id) is span for tree in trace.held):
+                return True  # it came on two ways at once
+            if parent_id is None or self.join(trace_id, span_id, parent_id, unseen) is None:
+                self.open(own, unseen)
+            return self.end(trace_id, span_id, span)
+
+    def end(self, trace_id: int, span_id: int, span: Any) -> bool:
+        """Put an ended span in the place of the live one. False if no tree holds it."""
+        self._lock.acquire()
+        try:
+            tree = self._plain.get(trace_id)
+            held = None if tree is None else tree.spans.get(span_id)
+            if tree is None or held is None or span_id == tree.root_id:
+                return self._end(trace_id, span_id, span)
+            if held is not span:
+                tree.spans[span_id] = span
+                tree.open -= 1
+                tree.fresh.append(span)
+                if len(tree.fresh) == FRESH_LIMIT:
+                    self._arm()
+            return True
+        finally:
+            self._lock.release()
+
+    def _end(self, trace_id: int, span_id: int, span: Any) -> bool:
+        trace = self._traces.get(trace_id)
+        tree = None if trace is None else trace.tree_that_ends(span_id, span)
+        if trace is None or tree is None:
+            return False
+        if self._memory.awaited and self._belongs_to_decided(tree, span_id, span):
+            return False
+        if not end_in(tree, span_id, span, is_alone=not tree.twins and not trace.shared):
+            return True  # the processor was added twice
+        tree.open -= 1
+        tree.fresh.append(span)
+        if tree.root_ended_at is not None or tree.piecewise or span_id == tree.root_id:
+            self._note_end(tree, span_id)
+        elif len(tree.fresh) == FRESH_LIMIT:
+            self._arm()
+        return True
+
+    def _belongs_to_decided(self, tree: Tree, span_id: int, span: Any) -> bool:
+        """Say whether the span that ended is not the one of this tree but one of a decided run, with the same id."""
+        is_known = self._memory.open_under(tree.trace_id, span_id) is not None
+        return is_known and not is_open_in(tree, span_id, span)
+
+    def _next(self) -> int:
+        self._order += 1
+        return self._order
+
+    def _note_end(self, tree: Tree, span_id: int) -> None:
+        now = self._clock()
+        if span_id == tree.root_id and tree.root_ended_at is None:
+            tree.end_order = self._next()
+            tree.root_ended_at = now
+            self._ended[tree] = None
+            self._plain.pop(tree.trace_id, None)
+        if tree.piecewise:
+            self._stirred[tree] = None
+        if tree.open == 0:
+            tree.quiet_at = now
+        self._arm()
+
+    def _arm(self) -> None:
+        if not self._armed:
+            self._armed = True
+            self._work.notify_all()
+
+    def is_inherited(self, trace_id: int, span_id: int) -> bool:
+        """Say whether the span was open in the process that this one was forked from."""
+        return bool(self._inherited) and (trace_id, span_id) in self._inherited
+
+    def decided(self, trace_id: int, span_id: int, start_ns: int | None) -> Decided | None:
+        """Return the decision that this span was a member of, if it is remembered."""
+        with self._lock:
+            return self._memory.find(trace_id, span_id, start_ns)
+
+    def decided_open(self, trace_id: int, span_id: int) -> Decided | None:
+        """Return the decision that this span was a member of, if it is remembered and the span is still open."""
+        with self._lock:
+            return self._memory.open_under(trace_id, span_id)
+
+    def follow(self, trace_id: int, parent_id: int, span_id: int) -> bool:
+        """Let a started span follow its parent, which is open and whose run was decided. False if there is none."""
+        with self._lock:
+            return self._memory.follow(trace_id, parent_id, span_id)
+
+    def late_end(self, trace_id: int, span_id: int, span: Any) -> Decided | None:
+        """Take a span that was still open at a decision; it will follow, unless that only let it go at a bound."""
+        with self._lock:
+            decided = self._memory.take_open(trace_id, span_id)
+            if decided is None or decided.is_cut:
+                return decided
+            decided.waiting.append(span)
+            if decided.ruling != "pending":
+                self._late[decided] = None
+                self._arm()
+            return decided
