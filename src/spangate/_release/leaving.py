@@ -29,7 +29,8 @@ class ReleasedSpan(ReadableSpan):
     def __init__(self, known: Span, stamps: Mapping[str, Any]) -> None:
         """Take over the span that the record ``known`` was read from."""
         span: ReadableSpan = known.source
-        attributes = known.attributes if not span.dropped_attributes else span.attributes or {}
+        dropped = span.dropped_attributes
+        attributes = span.attributes or {} if dropped else known.attributes
         if _is_sendable_as_it_is(span, known) and take_over(self, span):
             self._events: Sequence[Event] = ()
             if not known.links:
@@ -50,22 +51,22 @@ class ReleasedSpan(ReadableSpan):
         self._attributes = {**stamps, **attributes}
         self._resource = _resources.get(span.resource)
         self._instrumentation_scope = _scopes.get(span.instrumentation_scope)
-        self._spangate_span = span
+        self._spangate_dropped = dropped, known.dropped_events, known.dropped_links
 
     @property
     def dropped_attributes(self) -> int:
         """How many attributes are lost."""
-        return self._spangate_span.dropped_attributes
+        return self._spangate_dropped[0]
 
     @property
     def dropped_events(self) -> int:
         """How many events are lost."""
-        return self._spangate_span.dropped_events
+        return self._spangate_dropped[1]
 
     @property
     def dropped_links(self) -> int:
         """How many links are lost."""
-        return self._spangate_span.dropped_links
+        return self._spangate_dropped[2]
 
     def to_json(self, indent: int | None = 4) -> str:
         """Write the span as it leaves."""
