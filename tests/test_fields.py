@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -143,3 +146,29 @@ def start(limit: int | None, attributes: dict[str, int]) -> Span:
     span = tracer.start_span("name", attributes=attributes)
     assert isinstance(span, Span)
     return span
+
+
+LOADED = """
+import random
+random.seed(1)
+before = random.getstate()
+from spangate._sdk import fields
+assert len(fields._KNOWN) == 2
+assert random.getstate() == before
+"""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {},
+        {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "0", "OTEL_SPAN_EVENT_COUNT_LIMIT": "0"},
+        {"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "1"},
+        {"OTEL_TRACES_SAMPLER": "always_off"},
+    ],
+)
+def test_the_probe_asks_neither_the_environment_nor_the_programs_random_numbers(setting: dict[str, str]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED], env={**os.environ, **setting}, check=False, capture_output=True
+    )
+    assert (run.returncode, run.stderr) == (0, b"")

@@ -25,7 +25,7 @@ _STATUS: Mapping[StatusCode, SpanStatus] = {StatusCode.OK: "OK", StatusCode.ERRO
 _UNSET, _INTERNAL, _CLIENT = StatusCode.UNSET, SpanKind.INTERNAL, SpanKind.CLIENT
 _SAMPLED = TraceFlags.SAMPLED
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_NO_PARENT = (None, None, False, TraceFlags.SAMPLED, None, False)
+_NO_PARENT = (None, None, False, TraceFlags.SAMPLED)
 
 
 def record(span: ReadableSpan, *, is_open: bool) -> Span:
@@ -37,8 +37,8 @@ def record(span: ReadableSpan, *, is_open: bool) -> Span:
         context, parent, name, kind, start, end, scope, version, code, description, attributes, events, links,
         dropped_attributes, dropped_events, dropped_links, resource,
     ) = whole(span)  # fmt: skip
-    trace_id, span_id, _, flags, _, _ = context
-    _, parent_id, is_remote, parent_flags, _, _ = _NO_PARENT if parent is None else parent
+    trace_id, span_id, _, flags = context[:4]
+    _, parent_id, is_remote, parent_flags = _NO_PARENT if parent is None else parent[:4]
     return Span(
         trace_id,
         span_id,

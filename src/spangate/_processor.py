@@ -61,6 +61,7 @@ class GateSpanProcessor(SpanProcessor):
         max_run_spans: Spans of one tree.
 
     Raises:
+        TypeError: what is given as an exporter is none.
         ValueError: a setting out of its range.
     """
 
@@ -218,6 +219,9 @@ def _several(exporter: SpanExporter | Sequence[SpanExporter]) -> Sequence[SpanEx
     exporters = tuple(exporter) if isinstance(exporter, Sequence) else (exporter,)
     if not exporters:
         raise ValueError("exporter=(): this may be an exporter, several of them, or None for OTLP")
+    for one in exporters:
+        if isinstance(one, type) or not callable(getattr(one, "export", None)):
+            raise TypeError(f"exporter={exporter!r}: give exporters, as OTLPSpanExporter(), or None for OTLP")
     return exporters
 
 

@@ -115,6 +115,12 @@ def test_without_any_exporter_it_says_what_may_be_given() -> None:
         GateSpanProcessor(())
 
 
+@pytest.mark.parametrize("mistaken", ["http://localhost:4318", [InMemorySpanExporter(), None], InMemorySpanExporter, 5])
+def test_what_is_no_exporter_is_refused_at_once(mistaken: Any) -> None:
+    with pytest.raises(TypeError, match=r"give exporters, as OTLPSpanExporter\(\), or None"):
+        GateSpanProcessor(mistaken)
+
+
 # After the end
 
 

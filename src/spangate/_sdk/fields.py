@@ -12,9 +12,11 @@ from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import Link, SpanContext
+
+from spangate._repeatable import CountingIds
 
 Fields: TypeAlias = tuple[Any, ...]
 
@@ -25,8 +27,6 @@ _WHOLE: Final = attrgetter(
     *("_status._description", "_attributes._dict", "_events._dq", "_links._dq"),
     *("_attributes.dropped", "_events.dropped", "_links.dropped", "_resource._attributes._dict"),
 )
-
-
 _KEPT: Final = attrgetter(
     *("_name", "_context", "_kind", "_instrumentation_info", "_parent"),
     *("_start_time", "_end_time", "_links", "_status"),
@@ -88,9 +88,19 @@ class _Keeper(SpanProcessor):
 
 
 def _known_types() -> frozenset[type]:
-    """Return the SDK's classes of live and ended spans, if their fields say what their properties do."""
+    """Return the SDK's classes of live and ended spans, if their fields say what their properties do.
+
+    The probe asks neither the environment, whose limits could leave nothing to compare, nor the program's random
+    numbers, which may be seeded.
+    """
     keeper = _Keeper()
-    provider = TracerProvider(sampler=ALWAYS_ON, resource=Resource({"probe": 1}), shutdown_on_exit=False)
+    provider = TracerProvider(
+        sampler=ALWAYS_ON,
+        resource=Resource({"probe": 1}),
+        shutdown_on_exit=False,
+        id_generator=CountingIds(),
+        span_limits=SpanLimits(*[SpanLimits.UNSET] * 8),
+    )
     provider.add_span_processor(keeper)
     link = Link(SpanContext(1, 1, is_remote=True))
     span = provider.get_tracer("spangate").start_span("probe", attributes={"probe": (1, 2)}, links=[link])
