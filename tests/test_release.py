@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -226,3 +227,61 @@ def test_a_flush_is_answered_when_all_before_it_was_dealt_with(
     sender.drain()
     assert first.wait(0.0) is expected
     assert second.wait(0.0) is (flushes is not False)  # what went wrong is told once
+
+
+# What is decided at one time leaves together
+
+
+LONG_S, SOON_S = 60.0, 10.0
+
+
+class Watched(threading.Event):
+    """Tells when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.reached.set()
+        return super().wait(timeout)
+
+
+def lingering(monkeypatch: pytest.MonkeyPatch, linger_s: float) -> tuple[Scripted, Sender, threading.Thread]:
+    """Return a sender at work that has taken one parcel and waits for more, with another one lined up."""
+    monkeypatch.setattr("spangate._release.LINGER_S", linger_s)
+    exporter, told = Scripted(), Told()
+    sender = Sender(exporter, 1 << 40)
+    sender._all_here = watched = Watched()
+    thread = threading.Thread(target=sender.run, daemon=True)
+    thread.start()
+    sender.put(told.parcel("a", [1]))
+    assert watched.reached.wait(SOON_S)
+    sender.put(told.parcel("b", [1]))
+    return exporter, sender, thread
+
+
+def ended(sender: Sender, thread: threading.Thread) -> bool:
+    sender.stop()
+    thread.join(SOON_S)
+    return not thread.is_alive()
+
+
+def test_what_is_decided_at_one_time_shares_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, sender, thread = lingering(monkeypatch, LONG_S)
+    sender.expect_no_more()
+    assert ended(sender, thread)
+    assert exporter.accepted == [["a0", "b0"]]
+
+
+def test_it_is_waited_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, sender, thread = lingering(monkeypatch, 0.001)
+    assert ended(sender, thread)
+    assert [span for call in exporter.accepted for span in call] == ["a0", "b0"]
+
+
+def test_in_a_hurry_it_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, sender, thread = lingering(monkeypatch, LONG_S)
+    sender.hurry()
+    assert ended(sender, thread)
+    assert exporter.accepted == [["a0", "b0"]]
