@@ -18,6 +18,7 @@ _LOSSES = {
     "backlog": "more spans wait for the exporter than max_held_bytes allows",
     "overload": "spans start faster than they can be judged, or a gate or a callback hangs",
     "shutdown": "the shutdown waited for them no longer",
+    "refused": "the exporter refused them",
     "defect": "they could not be judged or passed on, which is a defect of spangate",
     "after_shutdown": "they ended after the shutdown",
     "hook_error": "a hook failed on them, which is a defect of spangate",
@@ -76,8 +77,8 @@ class Telemetry:
             after = self.lost[reason] = before + spans
         self._lost.add(spans, {"reason": reason})
         if before.bit_length() < after.bit_length():
-            why = _LOSSES.get(reason, f"the exporter {reason} them")
-            logger.warning("%d spans lost so far: %s (reason %r)", after, why, reason)
+            why = _LOSSES.get(reason, f"the exporter {reason}")
+            logger.warning("%d %s lost so far: %s (reason %r)", after, "span" if after == 1 else "spans", why, reason)
 
 
 def _observer(held: Callable[[], int]) -> Callable[[CallbackOptions], Iterable[Observation]]:
