@@ -84,7 +84,7 @@ def test_a_span_that_arrives_twice_is_a_copy_and_another_with_its_id_a_twin() ->
     trace.add(tree, 50, live)
     trace.add(tree, 50, live)
     trace.add(tree, 50, other := Live(6))
-    assert (tree.copies, tree.twins, tree.open) == (1, [(50, other)], 3)
+    assert (tree.is_doubled, tree.twins, tree.open) == (True, [(50, other)], 3)
 
 
 @pytest.mark.parametrize("start", [5, 6, 7])

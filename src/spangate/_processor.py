@@ -117,7 +117,7 @@ class GateSpanProcessor(SpanProcessor):
                 tree = self._buffer.join(context[0], span_id, parent[1], span)
             if tree is None:
                 self._ready(span)
-                tree = self._placer.place(span, parent_context)
+                tree = self._placer.place(span, context, parent, parent_context)
             if tree is not None and stamp_tool(span, span_id, tree, attributes):
                 _stamp_request(span, tree)
         except Exception:  # noqa: BLE001  an exception would keep the user's code from running

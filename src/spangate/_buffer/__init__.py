@@ -15,8 +15,8 @@ from spangate._buffer.intake import Intake
 from spangate._buffer.trace import is_live, take_one
 from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree
 
-CROWDED = 2
-"""What part of all spans that there is room for makes the buffer crowded."""
+_STRIDE = 256
+"""So many spans are put in their places while the hooks wait for the lock."""
 
 
 class Buffer(Intake):
@@ -58,6 +58,13 @@ class Buffer(Intake):
             self._asked = True
             self._work.notify_all()
 
+    def absorb(self, tree: Tree) -> None:
+        """Put what has ended in a tree in its place, with pauses in which hooks come to the lock."""
+        ids = [*tree.arrived]
+        for at in range(0, len(ids), _STRIDE):
+            with self._lock:
+                self._absorb(tree, ids[at : at + _STRIDE])
+
     def take_fresh(self, tree: Tree) -> list[Any]:
         """Take the ended spans of a tree that nobody has measured."""
         with self._lock:
@@ -84,7 +91,10 @@ class Buffer(Intake):
     def ended(self) -> list[Tree]:
         """List the trees whose root has ended and that wait for nobody."""
         with self._lock:
-            return list(self._ended)
+            ended = list(self._ended)
+        for tree in ended:
+            self.absorb(tree)
+        return ended
 
     def is_in_decided(self, order: int) -> bool:
         """Say whether the root of a decided run was open at the moment ``order``."""
@@ -103,13 +113,18 @@ class Buffer(Intake):
 
     def glimpse(self, tree: Tree) -> Glimpse:
         """List what the tree holds now. The copy is C code over one dict: under 2 ms for 100,000 spans."""
+        self.absorb(tree)
         with self._lock:
+            self._absorb(tree, [*tree.arrived])
             return Glimpse([*tree.spans.values(), *(twin for _, twin in tree.twins)], tree.activity)
 
     def close(self, tree: Tree, decided: Decided, activity: int) -> bool:
         """Take a whole tree out for good. False if it is gone, or has changed since ``activity`` was read."""
         with self._lock:
-            if tree not in self._trees or tree.activity != activity:
+            if tree not in self._trees:
+                return False
+            self._withdraw(tree)
+            if tree.activity != activity:
                 return False
             self._decide(tree, decided)
             return True
@@ -119,8 +134,14 @@ class Buffer(Intake):
         with self._lock:
             if tree not in self._trees:
                 return None
+            self._withdraw(tree)
             self._decide(tree, decided)
             return Glimpse([*tree.spans.values(), *(twin for _, twin in tree.twins)], tree.activity)
+
+    def _withdraw(self, tree: Tree) -> None:
+        """Have whatever happens in a tree from now on wait for the lock."""
+        self._slow(tree)
+        self._absorb(tree, [*tree.arrived])
 
     def _decide(self, tree: Tree, decided: Decided) -> None:
         held = [*tree.spans.items(), *tree.twins] if tree.open else ()
@@ -146,7 +167,10 @@ class Buffer(Intake):
         ids, seen = [span_id for span_id, _ in members], [span for _, span in members]
         open_ids = [span_id for span_id, span in members if is_live(span)]
         with self._lock:
-            if tree not in self._trees or activity not in (None, tree.activity):
+            if tree not in self._trees:
+                return None
+            self._withdraw(tree)
+            if activity not in (None, tree.activity):
                 return None
             before, size = tree.activity, len(tree.spans) + len(tree.twins)
             held = self._pop_all(tree, ids, seen)
@@ -154,10 +178,10 @@ class Buffer(Intake):
                 open_ids = [span_id for span_id, span in zip(ids, held, strict=True) if is_live(span)]
                 ended = (now for now, then in zip(held, seen, strict=True) if now is not then and now is not None)
                 decided.waiting += [span for span in ended if not is_live(span)]
-            tree.open -= len(open_ids)
             taken = size - len(tree.spans) - len(tree.twins)
+            tree.ended -= taken - len(open_ids)
             tree.weight -= tree.weight * taken // (size or 1)
-            self._count -= taken
+            self._make_room(tree)
             tree.gone += before - tree.activity + 1
             self._remember(tree, decided, open_ids)
             if not tree.spans:
@@ -183,14 +207,14 @@ class Buffer(Intake):
     def since(self, tree: Tree, known: Collection[int]) -> tuple[int, list[Any]]:
         """Return the tree's activity, and the spans that have started since all those ``known`` by their ids."""
         with self._lock:
-            fresh = list(takewhile(lambda span_id: span_id not in known, reversed(tree.spans)))
+            fresh = list(takewhile(lambda span_id: span_id not in known, reversed([*tree.spans])))
             return tree.activity, [tree.spans[span_id] for span_id in fresh]
 
     def let_pass(self, tree: Tree) -> None:
         """Have a tree decided part by part from now on; whatever is no agent passes."""
         with self._lock:
             tree.passing = tree.piecewise = True
-            self._plain.pop(tree.trace_id, None)
+            self._withdraw(tree)
 
     def is_held(self, tree: Tree) -> bool:
         """Say whether the tree is still here."""
@@ -218,8 +242,7 @@ class Buffer(Intake):
 
     def _forget(self, tree: Tree) -> None:
         del self._trees[tree]
-        self._plain.pop(tree.trace_id, None)
-        self._count -= len(tree.spans) + len(tree.twins)
+        self._count -= tree.room
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
         self._free_claims(tree, list(tree.claims))
@@ -229,18 +252,17 @@ class Buffer(Intake):
     def clear(self) -> int:
         """Drop every tree. Returns how many ended spans that were."""
         with self._lock:
-            ended = sum(len(tree.spans) + len(tree.twins) - tree.open for tree in self._trees)
-            self._traces, self._plain, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}, {}
+            for tree in self._trees:
+                self._withdraw(tree)
+            ended = sum(tree.ended for tree in self._trees)
+            self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._count = 0
             return ended
 
-    def is_crowded(self) -> bool:
-        """Say whether so much is held that whoever settles it should hurry."""
-        return self._count > self._max_spans // CROWDED
-
     def count_spans(self) -> int:
         """Count the spans that are held."""
-        return self._count
+        with self._lock:
+            return sum(len(tree.spans) + len(tree.twins) for tree in self._trees)
 
     def __repr__(self) -> str:
         """A status line."""

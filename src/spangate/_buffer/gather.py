@@ -18,9 +18,9 @@ def notes_of(tree: Tree, root: Span, spans: Sequence[Span], trigger: Trigger) ->
     notes = [*_standing_notes(tree, root), *_adopted_notes(tree, root, spans)]
     if trigger == "memory" or tree.overflowed or (tree.cut and any(span.span_id in tree.cut for span in spans)):
         notes.append(Finding("buffer.overflow", root, "a bound on held spans was reached, so only a part was judged"))
-    if tree.copies:
-        copies = f"{tree.copies} spans arrived more than once: the processor was added several times"
-        notes.append(Finding("export.duplicate_span", root, copies))
+    if tree.is_doubled:
+        doubled = "its spans arrived more than once: the processor was added several times"
+        notes.append(Finding("export.duplicate_span", root, doubled))
     return [*notes, *unsampled_run(root)]
 
 

@@ -2,17 +2,21 @@
 
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
 whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
-ended after. ``_plain`` finds by trace id the trees in which a start or an end needs no thought: alone in a trace of
-which no decision is remembered, not piecewise, no id there twice, the root open. Everything is read and written under
-``_lock``. ``_count`` is how many spans are held. ``_armed`` says that the worker will look by itself within
-``settle_s``, so that an ending span need not wake it.
+ended after. It is read and written under ``_lock``. ``_count`` is how many spans there is room given to. ``_armed``
+says that the worker will look by itself within ``settle_s``, so that an ending span need not wake it.
+
+Most spans take a quick way without the lock. ``_quick`` finds by trace id the trees in which a start or an end needs no
+thought: alone in a trace of which no decision is remembered, not piecewise, no id there twice, the root open. A start
+there is one ``setdefault`` on ``Tree.spans``, an end one item in ``Tree.arrived``, which whoever holds the lock puts in
+its place. Either step is atomic in CPython, and ``Tree.quick`` is read after it: it is withdrawn before anything is
+decided about a tree, so that a hook which comes too late for that knows it, and takes the lock.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from spangate._buffer.memory import Memory
@@ -21,6 +25,10 @@ from spangate._buffer.tree import Decided, Tree, Unseen
 
 FRESH_LIMIT = 4096
 """So many unmeasured spans of one tree wake the worker, though its root has not ended."""
+LEAST_ROOM = 32
+"""For so many spans at least there is room in a quick tree before they are counted."""
+CROWDED = 2
+"""What part of all spans that there is room for makes the buffer crowded."""
 
 
 class Intake:
@@ -39,7 +47,7 @@ class Intake:
         self._lock = threading.RLock()  # a finalizer or a signal handler may end a span while this thread holds it
         self._work = threading.Condition(self._lock)
         self._traces: dict[int, Trace] = {}
-        self._plain: dict[int, Tree] = {}
+        self._quick: dict[int, Tree] = {}
         self._trees: dict[Tree, None] = {}
         self._ended: dict[Tree, None] = {}
         self._stirred: dict[Tree, None] = {}
@@ -56,29 +64,32 @@ class Intake:
 
         The lock is not taken: a thread that held it at the fork does not exist here.
         """
-        trees = list(self._trees)
-        held = [
-            (tree.trace_id, span_id, span) for tree in trees for span_id, span in [*tree.spans.items(), *tree.twins]
-        ]
-        still_open = {(trace_id, span_id) for trace_id, span_id, span in held if is_live(span)}
+        held = [(tree, span_id, span) for tree in self._trees for span_id, span in [*tree.spans.items(), *tree.twins]]
+        still_open = {
+            (tree.trace_id, span_id) for tree, span_id, span in held if is_live(span) and span_id not in tree.arrived
+        }
         self._reset(self._inherited | still_open | self._memory.open_ids())
 
     def join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
         """Add a started span to the tree that holds its parent, and return that tree, if one here does."""
-        self._lock.acquire()  # here and in end(): half the time of a with block, and every span goes through both
-        try:
-            tree = self._plain.get(trace_id)
-            if tree is None:
-                return self._join(trace_id, span_id, parent_id, span)
+        tree = self._quick.get(trace_id)
+        if tree is not None:
             spans = tree.spans
-            if parent_id not in spans or span_id in spans or self._count >= self._max_spans:
-                return self._join(trace_id, span_id, parent_id, span)
-            spans[span_id] = span
-            tree.open += 1
-            self._count += 1
-            return tree
-        finally:
-            self._lock.release()
+            if parent_id in spans and len(spans) < tree.room and spans.setdefault(span_id, span) is span:
+                return tree if tree.quick else self._join_after_all(tree, span_id, parent_id, span)
+        with self._lock:
+            return self._join(trace_id, span_id, parent_id, span)
+
+    def _join_after_all(self, tree: Tree, span_id: int, parent_id: int, span: Any) -> Tree | None:
+        """Join by the lock what was put into a tree just when the quick way to it was closed."""
+        with self._lock:
+            if self._memory.open_under(tree.trace_id, span_id) is not None:
+                return tree  # whoever decided the tree has seen it
+            if tree.spans.get(span_id) is span:
+                del tree.spans[span_id]
+                if tree in self._trees:
+                    self._make_room(tree)
+            return self._join(tree.trace_id, span_id, parent_id, span)
 
     def _join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
         trace = self._traces.get(trace_id)
@@ -86,13 +97,44 @@ class Intake:
         return None if trace is None or tree is None else self._add(trace, tree, span_id, span)
 
     def _add(self, trace: Trace, tree: Tree, span_id: int, span: Any) -> Tree | None:
-        if self._count >= self._max_spans:
+        if self._count >= self._max_spans and not (tree.quick and len(tree.spans) < tree.room):
             tree.overflowed = True
             return None
-        self._count += trace.add(tree, span_id, span)
+        trace.add(tree, span_id, span)
         if tree.twins:
-            self._plain.pop(trace.trace_id, None)
+            self._slow(tree)
+        self._make_room(tree)
         return tree
+
+    def _make_room(self, tree: Tree) -> None:
+        """Count what a tree holds, and give a quick one that is full room for as much again, within reason."""
+        room = len(tree.spans) + len(tree.twins)
+        if tree.quick:
+            if room < tree.room:
+                return
+            if room >= FRESH_LIMIT:
+                self._arm()
+            room += 0 if self.is_crowded() else min(max(room, LEAST_ROOM), FRESH_LIMIT)
+        self._count += room - tree.room
+        tree.room = room
+
+    def _slow(self, tree: Tree) -> None:
+        """Close the quick way to a tree. What has arrived on it is still to be put in its place."""
+        if tree.quick:
+            tree.quick = False
+            del self._quick[tree.trace_id]
+            self._make_room(tree)
+
+    def _absorb(self, tree: Tree, ids: Sequence[int]) -> None:
+        """Put spans that have arrived in the places of the live ones."""
+        spans, arrived = tree.spans, tree.arrived
+        for span_id in ids:
+            if span_id in spans:  # else it was taken out while it arrived, and follows the decision
+                spans[span_id] = span = arrived.pop(span_id)
+                tree.fresh.append(span)
+                tree.ended += 1
+        if tree.piecewise and ids:
+            self._stirred[tree] = None
 
     def open(self, tree: Tree, span: Any) -> Tree | None:
         """Hold a new tree with ``span`` as its local root; a span that is here already joins its own tree again.
@@ -113,10 +155,12 @@ class Intake:
             if trace is None:
                 trace = self._traces[trace_id] = Trace(tree)
                 if not tree.piecewise and not self._memory.knows(trace_id):
-                    self._plain[trace_id] = tree
+                    tree.quick = True
+                    self._quick[trace_id] = tree
             else:
+                for other in trace.held:
+                    self._slow(other)
                 trace.held[tree] = None
-                self._plain.pop(trace_id, None)
             return self._add(trace, tree, span_id, span)
 
     def adopt(self, orphan: Tree, span: Any) -> Tree | None:
@@ -144,7 +188,7 @@ class Intake:
         unseen = Unseen(span.start_time)
         with self._lock:
             trace = self._traces.get(trace_id)
-            if trace is not None and any(tree.spans.get(span_id) is span for tree in trace.held):
+            if trace is not None and any(span in (t.spans.get(span_id), t.arrived.get(span_id)) for t in trace.held):
                 return True  # it came on two ways at once
             if parent_id is None or self.join(trace_id, span_id, parent_id, unseen) is None:
                 self.open(own, unseen)
@@ -152,21 +196,20 @@ class Intake:
 
     def end(self, trace_id: int, span_id: int, span: Any) -> bool:
         """Put an ended span in the place of the live one. False if no tree holds it."""
-        self._lock.acquire()
-        try:
-            tree = self._plain.get(trace_id)
-            held = None if tree is None else tree.spans.get(span_id)
-            if tree is None or held is None or span_id == tree.root_id:
-                return self._end(trace_id, span_id, span)
-            if held is not span:
-                tree.spans[span_id] = span
-                tree.open -= 1
-                tree.fresh.append(span)
-                if len(tree.fresh) == FRESH_LIMIT:
-                    self._arm()
-            return True
-        finally:
-            self._lock.release()
+        tree = self._quick.get(trace_id)
+        if tree is not None and span_id != tree.root_id:
+            held = tree.spans.get(span_id)
+            if held is not None and held is not span:
+                tree.arrived[span_id] = span
+                return tree.quick or self._end_after_all(tree, span_id, span)
+        with self._lock:
+            return self._end(trace_id, span_id, span)
+
+    def _end_after_all(self, tree: Tree, span_id: int, span: Any) -> bool:
+        """End by the lock what arrived at a tree just when the quick way to it was closed, if nobody has seen it."""
+        with self._lock:
+            is_unseen = tree.arrived.pop(span_id, None) is not None
+            return self._end(tree.trace_id, span_id, span) if is_unseen else True
 
     def _end(self, trace_id: int, span_id: int, span: Any) -> bool:
         trace = self._traces.get(trace_id)
@@ -177,7 +220,7 @@ class Intake:
             return False
         if not end_in(tree, span_id, span, is_alone=not tree.twins and not trace.shared):
             return True  # the processor was added twice
-        tree.open -= 1
+        tree.ended += 1
         tree.fresh.append(span)
         if tree.root_ended_at is not None or tree.piecewise or span_id == tree.root_id:
             self._note_end(tree, span_id)
@@ -195,22 +238,24 @@ class Intake:
         return self._order
 
     def _note_end(self, tree: Tree, span_id: int) -> None:
-        now = self._clock()
+        tree.last_end_at = self._clock()
         if span_id == tree.root_id and tree.root_ended_at is None:
             tree.end_order = self._next()
-            tree.root_ended_at = now
+            tree.root_ended_at = tree.last_end_at
             self._ended[tree] = None
-            self._plain.pop(tree.trace_id, None)
+            self._slow(tree)  # nothing is absorbed here: that takes as long as there are spans
         if tree.piecewise:
             self._stirred[tree] = None
-        if tree.open == 0:
-            tree.quiet_at = now
         self._arm()
 
     def _arm(self) -> None:
         if not self._armed:
             self._armed = True
             self._work.notify_all()
+
+    def is_crowded(self) -> bool:
+        """Say whether so much is held that whoever settles it should hurry."""
+        return self._count > self._max_spans // CROWDED
 
     def is_inherited(self, trace_id: int, span_id: int) -> bool:
         """Say whether the span was open in the process that this one was forked from."""

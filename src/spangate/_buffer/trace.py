@@ -36,20 +36,16 @@ class Trace:
                 return tree
         return self.tree_of(span_id)
 
-    def add(self, tree: Tree, span_id: int, span: Any) -> int:
-        """Hold a live span in ``tree``. Returns how many more spans it holds: none, if that very span was there."""
+    def add(self, tree: Tree, span_id: int, span: Any) -> None:
+        """Hold a live span in ``tree``; if that very span is there already, note that it came again."""
         if span_id not in tree.spans:
             if tree is not self.main or len(self.held) > 1:
                 self._index(tree, span_id)
             tree.spans[span_id] = span
         elif tree.spans[span_id] is span:
-            tree.copies += 1
-            return 0
+            tree.is_doubled = True
         else:
             tree.twins.append((span_id, span))
-        tree.open += 1
-        tree.quiet_at = None
-        return 1
 
     def _index(self, tree: Tree, span_id: int) -> None:
         holder = self.tree_of(span_id) if len(self.held) > 1 else None
@@ -73,7 +69,7 @@ class Trace:
         """Forget a tree. Returns whether none is left."""
         if self.main is tree:
             self.main = None
-        for span_id in tree.spans if len(self.held) > 1 else ():
+        for span_id in [*tree.spans] if len(self.held) > 1 else ():
             self.drop(tree, span_id)
         del self.held[tree]
         return not self.held

@@ -26,7 +26,9 @@ class Tree:
     """A local root and its descendants, held until they are decided.
 
     ``spans`` maps span ids to the live span, replaced by the ended one: one dict is order, membership and open set.
-    ``twins`` are spans whose id was taken, with that id; ``copies`` counts spans that arrived twice as one object.
+    ``twins`` are spans whose id was taken, with that id; ``is_doubled`` says that a span came twice as one object.
+    ``arrived`` are spans that have ended and are still to be put in their places, ``ended`` counts those that are.
+    ``quick`` says that starts and ends need not take the lock, for up to ``room`` spans.
     ``order`` and ``end_order`` number the moments of the root's start and end. ``piecewise`` trees (below a request
     handler, or with many agents under one span) are decided part by part; ``passing`` ones let through whatever is no
     agent, ``overflowed`` ones because a bound was reached; ``cut`` are spans that were open in a piecewise tree when it
@@ -42,19 +44,22 @@ class Tree:
     __slots__ = (
         "above",
         "adopted",
+        "arrived",
         "claims",
-        "copies",
         "cut",
         "end_order",
+        "ended",
         "fresh",
         "gone",
-        "open",
+        "is_doubled",
+        "last_end_at",
         "opened_at",
         "order",
         "overflowed",
         "passing",
         "piecewise",
-        "quiet_at",
+        "quick",
+        "room",
         "root",
         "root_ended_at",
         "root_id",
@@ -93,10 +98,13 @@ class Tree:
         self.opened_at = 0.0
         self.spans: dict[int, Any] = {}
         self.twins: list[tuple[int, Any]] = []
-        self.copies = 0
-        self.open = 0
+        self.arrived: dict[int, Any] = {}
+        self.ended = 0
+        self.is_doubled = False
+        self.quick = False
+        self.room = 0
         self.root_ended_at: float | None = None
-        self.quiet_at: float | None = None
+        self.last_end_at: float | None = None
         self.end_order: int | None = None
         self.passing = False
         self.overflowed = False
@@ -116,9 +124,19 @@ class Tree:
         self.gone = 0
 
     @property
+    def open(self) -> int:
+        """How many spans have not ended, as far as they are in their places."""
+        return len(self.spans) + len(self.twins) - self.ended
+
+    @property
+    def quiet_at(self) -> float | None:
+        """Since when nothing is open, None while something is."""
+        return self.last_end_at if self.open == 0 else None
+
+    @property
     def activity(self) -> int:
         """A number that grows whenever a span of the tree starts, ends or is taken out."""
-        return 2 * (len(self.spans) + len(self.twins)) - self.open + self.gone
+        return len(self.spans) + len(self.twins) + self.ended + self.gone
 
     def was_open_at(self, order: int) -> bool:
         """Say whether the root was open at the moment ``order``."""

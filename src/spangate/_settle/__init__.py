@@ -83,7 +83,7 @@ class Settler:
             ended_at = tree.root_ended_at
             if tree.piecewise or ended_at is None:
                 continue
-            quiet_at = tree.quiet_at if tree.open == 0 else None
+            quiet_at = tree.quiet_at
             trigger = self._patience.over(ended_at, quiet_at, now, flush)
             look = self._looks.at(tree)
             if not has_agent(look.spans):

@@ -62,6 +62,7 @@ class Scales:
     def weigh(self) -> None:
         """Measure the spans that ended since the last call."""
         for tree in self._buffer.held():
+            self._buffer.absorb(tree)
             if not tree.fresh:
                 continue
             if _is_over(tree) and tree.spared < SPARED:
