@@ -14,15 +14,15 @@ from spangate._fingerprint import fingerprint
 from spangate._sdk.fields import put
 
 _OPERATION = "gen_ai.operation.name"
-_COMMON = {word: (_OPERATION, word) for word in ("chat", "execute_tool", "invoke_agent")}
-"""What most spans say, as one object for all of them."""
+_EXECUTE = (_OPERATION, "execute_tool")
 _TOOLS = (
-    _COMMON["execute_tool"],
+    _EXECUTE,
     ("openinference.span.kind", "TOOL"),
     ("traceloop.span.kind", "tool"),
 )
 """Attributes that say what a span is, each with its word for a tool."""
-_TOOL_WORDS = tuple(word for _, word in _TOOLS)
+_COMMON = {word: (_OPERATION, word) for word in ("chat", "invoke_agent")} | {"execute_tool": _EXECUTE}
+"""What most spans say, as one object for all of them."""
 _MESSAGES, _INPUT = "gen_ai.input.messages", "input.value"
 
 
@@ -46,11 +46,13 @@ def stamp_tool(span: Span, span_id: int, tree: Tree, known: Mapping[str, Any]) -
     """
     word = known.get(_OPERATION)
     said = _COMMON.get(word) if type(word) is str else None
+    is_tool = said is _EXECUTE
     if said is None:
         said = _said(known)
+        is_tool = said in _TOOLS
     if said is not None:
         tree.said[span_id] = said
-        if said[1] in _TOOL_WORDS and said in _TOOLS:
+        if is_tool:
             if keys.INVOCATION_ID in known:
                 tree.stamps[span_id] = {}
             else:

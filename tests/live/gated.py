@@ -137,7 +137,7 @@ class Stepped(Gated):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.now = 0.0
-        self.gate._worker.has_started = True
+        self.gate._worker.has_started, self.gate._worker.wants_start = True, False
         self.gate._buffer._clock = lambda: self.now
 
     def look(self, now: float) -> None:

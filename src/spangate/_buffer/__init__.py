@@ -149,7 +149,8 @@ class Buffer(Intake):
         self._forget(tree)
 
     def _remember(self, tree: Tree, decided: Decided, open_ids: list[int]) -> None:
-        decided.end_order = tree.end_order or self._next()
+        self._order += 1
+        decided.end_order = tree.end_order or self._order
         self._memory.remember(decided, open_ids)
 
     def take(

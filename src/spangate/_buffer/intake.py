@@ -114,7 +114,8 @@ class Intake:
                 return
             if room >= FRESH_LIMIT:
                 self._arm()
-            room += 0 if self.is_crowded() else min(max(room, LEAST_ROOM), FRESH_LIMIT)
+            if not self.is_crowded():
+                room = LEAST_ROOM if room == 1 else room + min(room, FRESH_LIMIT)
         self._count += room - tree.room
         tree.room = room
 
@@ -141,27 +142,28 @@ class Intake:
 
         None if too many spans are held.
         """
-        trace_id, span_id = tree.trace_id, tree.root_id
         with self._lock:
-            trace = self._traces.get(trace_id)
-            held = trace.tree_of(span_id) if trace is not None else None
+            trace = self._traces.get(tree.trace_id)
+            held = trace.tree_of(tree.root_id) if trace is not None else None
             if trace is not None and held is not None:
-                return self._add(trace, held, span_id, span)
+                return self._add(trace, held, tree.root_id, span)
             if self._count >= self._max_spans:
                 return None
-            tree.order = self._next()
+            tree.order = self._order = self._order + 1
             tree.opened_at = tree.seen_at = self._clock()
             self._trees[tree] = None
-            if trace is None:
-                trace = self._traces[trace_id] = Trace(tree)
-                if not tree.piecewise and not self._memory.knows(trace_id):
-                    tree.quick = True
-                    self._quick[trace_id] = tree
-            else:
+            if trace is not None:
                 for other in trace.held:
                     self._slow(other)
                 trace.held[tree] = None
-            return self._add(trace, tree, span_id, span)
+                return self._add(trace, tree, tree.root_id, span)
+            self._traces[tree.trace_id] = Trace(tree)
+            tree.spans[tree.root_id] = span
+            if not tree.piecewise and not self._memory.knows(tree.trace_id):
+                tree.quick = True
+                self._quick[tree.trace_id] = tree
+            self._make_room(tree)
+            return tree
 
     def adopt(self, orphan: Tree, span: Any) -> Tree | None:
         """Add the root of a new tree, whose parent is not here, to the open tree of its trace that it belongs to.
@@ -203,7 +205,13 @@ class Intake:
                 tree.arrived[span_id] = span
                 return tree.quick or self._end_after_all(tree, span_id, span)
         with self._lock:
-            return self._end(trace_id, span_id, span)
+            if tree is None or not tree.quick or span_id != tree.root_id:
+                return self._end(trace_id, span_id, span)
+            tree.spans[span_id] = span
+            tree.ended += 1
+            tree.fresh.append(span)
+            self._note_end(tree, span_id)
+            return True
 
     def _end_after_all(self, tree: Tree, span_id: int, span: Any) -> bool:
         """End by the lock what arrived at a tree just when the quick way to it was closed, if nobody has seen it."""
@@ -233,20 +241,17 @@ class Intake:
         is_known = self._memory.open_under(tree.trace_id, span_id) is not None
         return is_known and not is_open_in(tree, span_id, span)
 
-    def _next(self) -> int:
-        self._order += 1
-        return self._order
-
     def _note_end(self, tree: Tree, span_id: int) -> None:
-        tree.last_end_at = self._clock()
+        tree.last_end_at = now = self._clock()
         if span_id == tree.root_id and tree.root_ended_at is None:
-            tree.end_order = self._next()
-            tree.root_ended_at = tree.last_end_at
+            tree.end_order = self._order = self._order + 1
+            tree.root_ended_at = now
             self._ended[tree] = None
             self._slow(tree)  # nothing is absorbed here: that takes as long as there are spans
         if tree.piecewise:
             self._stirred[tree] = None
-        self._arm()
+        if not self._armed:
+            self._arm()
 
     def _arm(self) -> None:
         if not self._armed:

@@ -73,12 +73,13 @@ def processors_of(owner: Any) -> tuple[SpanProcessor, ...]:
     return tuple(getattr(multi, "_span_processors", ()))
 
 
-def siblings_of(span: Any) -> tuple[SpanProcessor, ...]:
+def siblings_of(span: Any) -> Sequence[SpanProcessor]:
     """Return all processors that a live span reports to."""
     try:
-        return tuple(_SIBLINGS(span))
+        siblings: Sequence[SpanProcessor] = _SIBLINGS(span)
     except AttributeError:
         return ()
+    return siblings
 
 
 def exporters_in(processor: Any) -> list[tuple[Any, str, SpanExporter]]:

@@ -25,7 +25,8 @@ class Worker:
     """Runs the settler and the sender in daemon threads, or in the caller's where threads can no longer start.
 
     ``pending_s`` is how long it sleeps while something waits to be settled, ``idle_s`` while nothing does.
-    ``has_started`` says that something has been held. Whoever settles holds ``_serving``.
+    ``has_started`` says that something has been held, ``wants_start`` that not all threads run: where none can be
+    started, it is worth another try with each tree. Whoever settles holds ``_serving``.
     """
 
     def __init__(
@@ -50,13 +51,8 @@ class Worker:
         self._flushes: queue.SimpleQueue[Flush] = queue.SimpleQueue()
         self._stopping = False
         self._failures = 0
-        self._lacks_threads = False
         self.has_started = False
-
-    @property
-    def wants_start(self) -> bool:
-        """True until the threads run: where none can be started, it is worth another try with each tree."""
-        return not self.has_started or self._lacks_threads
+        self.wants_start = True
 
     def start(self) -> None:
         """Start the threads. Without them (too many there are, or the interpreter is leaving) flushes do the work."""
@@ -67,9 +63,8 @@ class Worker:
             for thread in self._threads:
                 if thread.ident is None:
                     thread.start()
-            self._lacks_threads = False
+            self.wants_start = False
         except RuntimeError:  # "can't start new thread"
-            self._lacks_threads = True
             _logger.debug("no thread can be started; runs are judged at the next flush")
         finally:
             self._starting.release()
