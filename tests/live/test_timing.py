@@ -529,7 +529,7 @@ def test_the_memory_of_decisions_is_bounded_and_plain_requests_do_not_use_it_up(
     assert "tool" not in gated.names
     assert len(memory._runs) <= 8
     assert len(memory._plain) <= 8
-    assert len(memory._by_trace) <= 16
+    assert len(memory._newest) <= 16
     assert memory.open_ids() == frozenset()
 
 

@@ -31,7 +31,8 @@ def assert_nothing_is_left(gate: GateSpanProcessor) -> None:
     memory = buffer._memory
     assert (memory.awaited, memory._unfinished) == ({}, {})
     assert len(memory._runs) <= memory._max
-    assert len(memory._still) == len(memory._runs) + len(memory._plain)
+    assert memory._still == {}
+    assert len(memory._newest) <= len(memory._runs) + len(memory._plain)
     settler = worker._settler
     assert (settler._looks._looks, settler._parts._clocks) == ({}, {})
     assert (sender._in_hand, sender._taken_in - sender._dealt_with) == ({}, 0)

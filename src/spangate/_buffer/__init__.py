@@ -22,13 +22,13 @@ _STRIDE = 256
 class Buffer(Intake):
     """The same trees, as the thread that settles them sees them: what is over is looked at and taken out."""
 
-    def take_late(self) -> list[tuple[Decided, list[Any]]]:
+    def take_late(self) -> list[tuple[Decided, Sequence[Any]]]:
         """Take the spans that ended after their run was decided, with the decision that they follow."""
         with self._lock:
-            late = [(decided, decided.waiting) for decided in self._late]
+            late: list[tuple[Decided, Sequence[Any]]] = [(decided, decided.waiting) for decided in self._late]
             self._late = {}
             for decided, _ in late:
-                decided.waiting = []
+                decided.waiting = ()
             return late
 
     def wait(self, pending_s: float, idle_s: float | None) -> None:
@@ -178,7 +178,7 @@ class Buffer(Intake):
             if held != seen:
                 open_ids = [span_id for span_id, span in zip(ids, held, strict=True) if is_live(span)]
                 ended = (now for now, then in zip(held, seen, strict=True) if now is not then and now is not None)
-                decided.waiting += [span for span in ended if not is_live(span)]
+                decided.keep(span for span in ended if not is_live(span))
             taken = size - len(tree.spans) - len(tree.twins)
             tree.ended -= taken - len(open_ids)
             tree.weight -= tree.weight * taken // (size or 1)
@@ -222,11 +222,11 @@ class Buffer(Intake):
         with self._lock:
             return tree in self._trees
 
-    def rule(self, decided: Decided, ruling: Ruling, verdict_span_id: int | None = None) -> list[Any]:
+    def rule(self, decided: Decided, ruling: Ruling, verdict_span_id: int | None = None) -> Sequence[Any]:
         """Write down what was decided, and hand over the spans that ended while the decision was pending."""
         with self._lock:
             decided.ruling, decided.verdict_span_id = ruling, verdict_span_id
-            waiting, decided.waiting = decided.waiting, []
+            waiting, decided.waiting = decided.waiting, ()
             return waiting
 
     def free_claims(self, host: Tree, claims: Collection[Tree]) -> None:

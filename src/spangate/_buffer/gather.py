@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Collection, Iterator, Sequence
 
 from spangate._buffer.memory import MAX_IDS
 from spangate._buffer.tree import Decided, Tree
@@ -75,7 +76,7 @@ def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool
     return Decided(
         run_id=run_id,
         trace_id=tree.trace_id,
-        span_ids=frozenset(span.span_id for span in spans) if few else None,
+        span_ids=_packed([span.span_id for span in spans]) if few else None,
         start_ns=0 if few else min(span.start_ns for span in spans),
         end_ns=0 if few else max(span.end_ns or span.start_ns for span in spans),
         order=tree.order,
@@ -83,3 +84,11 @@ def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool
         is_entry=is_entry or (above is not None and above.is_entry),
         supersedes=None if above is None or above.is_entry else above.verdict_span_id,
     )
+
+
+def _packed(ids: Sequence[int]) -> Collection[int]:
+    """Return ids in eight bytes each: what is remembered for long must not weigh on the heap of the program."""
+    try:
+        return array("Q", ids)
+    except (OverflowError, TypeError):  # what another id generator makes
+        return tuple(ids)

@@ -287,7 +287,7 @@ class Intake:
             decided = self._memory.take_open(trace_id, span_id)
             if decided is None or decided.is_cut:
                 return decided
-            decided.waiting.append(span)
+            decided.keep((span,))
             if decided.ruling != "pending":
                 self._late[decided] = None
                 self._arm()

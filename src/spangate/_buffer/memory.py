@@ -16,7 +16,7 @@ from spangate._buffer.tree import Decided
 
 MAX_IDS = 256
 MAX_DECISIONS = 4096
-"""About 70 bytes an id: the memory stays below 75 MB for each kind in the worst case, near 6 MB for 20 spans a run."""
+"""Eight bytes an id: the memory stays below 10 MB for each kind in the worst case, near 2 MB for 20 spans a run."""
 MAX_OPEN = 1 << 18
 """Spans of decided runs whose ends are waited for, about 200 bytes each."""
 
@@ -24,8 +24,9 @@ MAX_OPEN = 1 << 18
 class Memory:
     """The decisions of this process, the newest last.
 
-    ``_still`` counts for every decision, by id, the spans that were open under it and have not ended since. ``awaited``
-    finds the newest such decision by (trace id, span id), ``_shared`` are the ids for which there are more.
+    ``_newest`` finds the last decision in a trace, which leads to those before it. ``_still`` counts for a decision, by
+    id, the spans that were open under it and have not ended since. ``awaited`` finds the newest such decision by (trace
+    id, span id), ``_shared`` are the ids for which there are more.
     """
 
     def __init__(self, max_decisions: int = MAX_DECISIONS) -> None:
@@ -33,15 +34,17 @@ class Memory:
         self._runs: dict[Decided, None] = {}
         self._unfinished: dict[Decided, None] = {}
         self._plain: dict[Decided, None] = {}
-        self._by_trace: dict[int, list[Decided]] = {}
+        self._newest: dict[int, Decided] = {}
         self._still: dict[Decided, Counter[int]] = {}
         self.awaited: dict[tuple[int, int], Decided] = {}
         self._shared: set[tuple[int, int]] = set()
 
     def remember(self, decided: Decided, open_ids: Sequence[int]) -> None:
         """Keep a decision, with the ids of the spans that were still open: their ends will come late."""
-        self._by_trace.setdefault(decided.trace_id, []).append(decided)
-        self._still[decided] = Counter(open_ids)
+        decided.earlier = self._newest.get(decided.trace_id)
+        self._newest[decided.trace_id] = decided
+        if open_ids:
+            self._still[decided] = Counter(open_ids)
         for span_id in open_ids:
             self._wait_for(decided, span_id)
         kind = self._plain if not decided.has_agent else self._unfinished if open_ids else self._runs
@@ -59,8 +62,8 @@ class Memory:
             del self.awaited[key]
         if key in self._shared:
             self._shared.remove(key)
-            for other in self._by_trace.get(decided.trace_id, ()):
-                if other is not decided and span_id in self._still[other]:
+            for other in reversed([*self._in_trace(decided.trace_id)]):
+                if other is not decided and span_id in self._still.get(other, ()):
                     self._wait_for(other, span_id)
 
     def _keep(self, decided: Decided, kind: dict[Decided, None]) -> None:
@@ -71,23 +74,30 @@ class Memory:
             self._forget(oldest)
 
     def _forget(self, decided: Decided) -> None:
-        rows = self._by_trace[decided.trace_id]
-        rows.remove(decided)
-        if not rows:
-            del self._by_trace[decided.trace_id]
-        for span_id in self._still.pop(decided):
+        later = next((other for other in self._in_trace(decided.trace_id) if other.earlier is decided), None)
+        if later is not None:
+            later.earlier = decided.earlier
+        elif decided.earlier is not None:
+            self._newest[decided.trace_id] = decided.earlier
+        else:
+            del self._newest[decided.trace_id]
+        for span_id in self._still.pop(decided, ()):
             self._wait_no_more(decided, span_id)
+
+    def _in_trace(self, trace_id: int) -> Iterator[Decided]:
+        """Yield the decisions in a trace, the newest first."""
+        decided = self._newest.get(trace_id)
+        while decided is not None:
+            yield decided
+            decided = decided.earlier
 
     def knows(self, trace_id: int) -> bool:
         """Say whether a decision in this trace is remembered."""
-        return trace_id in self._by_trace
+        return trace_id in self._newest
 
     def find(self, trace_id: int, span_id: int, start_ns: int | None) -> Decided | None:
         """Return the newest decision that the span was a member of."""
-        for decided in reversed(self._by_trace.get(trace_id, ())):
-            if decided.holds(span_id, start_ns):
-                return decided
-        return None
+        return next((decided for decided in self._in_trace(trace_id) if decided.holds(span_id, start_ns)), None)
 
     def open_under(self, trace_id: int, span_id: int) -> Decided | None:
         """Return the decision under which this span was still open, if it has not ended since."""
@@ -112,10 +122,16 @@ class Memory:
         if not still[span_id]:
             del still[span_id]
             self._wait_no_more(decided, span_id)
-        if not still and decided in self._unfinished:
+        if not still:
+            del self._still[decided]
+            self._finish(decided)
+        return decided
+
+    def _finish(self, decided: Decided) -> None:
+        """Keep a decision about a run of which nothing is open any more with the others of that kind."""
+        if decided in self._unfinished:
             del self._unfinished[decided]
             self._keep(decided, self._runs)
-        return decided
 
     def open_ids(self) -> frozenset[tuple[int, int]]:
         """Return (trace id, span id) of all spans whose end has not come yet."""

@@ -5,8 +5,8 @@ Both are guarded by the lock of :class:`spangate._buffer.Buffer` and know nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "cut", "unseen"]
@@ -155,14 +155,15 @@ class Decided:
     ``span_ids`` are its members where few enough were kept, else None and the time range (ns) must do.
     ``verdict_span_id`` is the span that carries the verdict: the verdict span of a refused run, the root of a released
     one; ``supersedes`` is such a span of an earlier decision that this one overturns. ``waiting`` are spans that ended
-    late, while the decision was still pending. ``is_entry`` says that the decided spans stood below a request or
-    message handler, outside any run, ``is_cut`` that the open ones of them were let go at a bound: what becomes of them
-    is to be judged. ``end_order`` is the moment of the root's end, or of the decision if that came first.
+    late, while the decision was still pending. ``earlier`` is the last decision before in this trace. ``is_entry`` says
+    that the decided spans stood below a request or message handler, outside any run, ``is_cut`` that the open ones of
+    them were let go at a bound: what becomes of them is to be judged. ``end_order`` is the moment of the root's end, or
+    of the decision if that came first.
     """
 
     run_id: str
     trace_id: int
-    span_ids: frozenset[int] | None
+    span_ids: Collection[int] | None
     start_ns: int
     end_ns: int
     order: int
@@ -173,7 +174,14 @@ class Decided:
     supersedes: int | None = None
     ruling: Ruling = "pending"
     verdict_span_id: int | None = None
-    waiting: list[Any] = field(default_factory=list)
+    waiting: list[Any] | tuple[()] = ()
+    earlier: Decided | None = None
+
+    def keep(self, spans: Iterable[Any]) -> None:
+        """Have spans that ended late wait for the decision."""
+        if isinstance(self.waiting, tuple):
+            self.waiting = []
+        self.waiting += spans
 
     def holds(self, span_id: int, start_ns: int | None) -> bool:
         """Say whether a span with this id and start time was a member."""
