@@ -62,6 +62,11 @@ def record(span: ReadableSpan, *, is_open: bool) -> Span:
         dropped_links,
         version if type(version) is str else text(version or ""),
         span,
+        type(name) is str
+        and type(start) is type(end) is int
+        and type(kind) is SpanKind
+        and type(code) is StatusCode
+        and (description is None or type(description) is str),
     )
 
 

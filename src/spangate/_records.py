@@ -73,7 +73,8 @@ class Span:
     Times are nanoseconds since the epoch; ``end_ns`` is None while the span is open. ``role`` is what the span's
     dialect makes of it. ``parent_remote`` says that the parent lives in another process, ``parent_sampled`` that the
     parent's context had the sampled flag; both mean nothing where ``parent_id`` is None.
-    ``source`` is what the span was read from, for whoever sends it on: None for one from a recording. ``weight`` is in
+    ``source`` is what the span was read from, for whoever sends it on: None for one from a recording; ``is_verbatim``
+    says that name, kind, times and status stand there as they stand here. ``weight`` is in
     bytes, None until somebody has measured it (:func:`spangate._payload.span_bytes`), ``dialect`` is the reader of its
     convention, None until somebody has asked for it (:func:`spangate._dialects.dialect_of`).
     """
@@ -100,6 +101,7 @@ class Span:
     dropped_links: int = 0
     scope_version: str = ""
     source: Any = None
+    is_verbatim: bool = False
     role: Role = "other"
     weight: int | None = None
     dialect: Any = None

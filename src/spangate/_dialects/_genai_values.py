@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from spangate._dialects import _events
 from spangate._dialects._base import NO_USAGE, Request, TokenCounts, Turn
@@ -69,6 +70,7 @@ _FURTHER: Final = frozenset(
 
 _REQUEST: Final = "gen_ai.request."
 _NO_PARAMS: Final = frozenset({"model", "temperature", "stream", "encoding_formats", "type"})
+_OUTPUT_TYPE: Final = "gen_ai.output.type"
 _SHORT: Final = {"stop_sequences": "stop", "choice.count": "n"}
 
 
@@ -97,25 +99,50 @@ def request_of(span: Span) -> Request:
     told = _events.told_by(span.events) if span.events else _events.NOTHING
     sent = attributes.get(INPUT, told.sent)
     definitions = attributes.get(DEFINITIONS, told.definitions)
+    system = attributes.get(SYSTEM, told.system)
+    layout = _layout(attributes)
     return Request(
         model=attributes.get("gen_ai.request.model", ABSENT),
         temperature=attributes.get("gen_ai.request.temperature", ABSENT),
-        system=text_or_json(attributes.get(SYSTEM, told.system)),
-        messages=unflattened(attributes, FLAT_INPUT) if sent is ABSENT else parsed(sent),
-        tools=unflattened(attributes, FLAT_DEFINITIONS) if definitions is ABSENT else parsed(definitions),
-        params=_params(attributes),
+        system=ABSENT if system is ABSENT else text_or_json(system),
+        messages=_whole(attributes, sent, FLAT_INPUT, is_flat=layout.sent),
+        tools=_whole(attributes, definitions, FLAT_DEFINITIONS, is_flat=layout.tools),
+        params={name: attributes[key] for name, key in layout.params if key in attributes},
     )
 
 
-def _params(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    params = {}
-    for key in [key for key in attributes if key.startswith(_REQUEST)]:
-        short = key[len(_REQUEST) :]
-        if short not in _NO_PARAMS:
-            params[_SHORT.get(short, short)] = attributes[key]
-    if "gen_ai.output.type" in attributes:
-        params["response_format"] = attributes["gen_ai.output.type"]
-    return params
+def _whole(attributes: Mapping[str, Any], told: Any, prefix: str, *, is_flat: bool) -> Any:
+    """Return what is told in one attribute, else what ``is_flat``, else ``ABSENT``."""
+    if told is not ABSENT:
+        return parsed(told)
+    return unflattened(attributes, prefix) if is_flat else ABSENT
+
+
+class _Layout(NamedTuple):
+    """What the names alone of a span's attributes say: the parameters among them, and what may be flattened there."""
+
+    params: Sequence[tuple[str, str]]
+    sent: bool
+    tools: bool
+
+
+def _layout(attributes: Mapping[str, Any]) -> _Layout:
+    names = "\n".join(attributes)
+    return _known_layout(names) if len(names) <= _MAX_NAMES else _read_layout(names)
+
+
+def _read_layout(names: str) -> _Layout:
+    keys = names.split("\n")
+    params = [(key[len(_REQUEST) :], key) for key in keys if key.startswith(_REQUEST)]
+    named = [(_SHORT.get(short, short), key) for short, key in params if short not in _NO_PARAMS]
+    if _OUTPUT_TYPE in keys:
+        named.append(("response_format", _OUTPUT_TYPE))
+    return _Layout(named, FLAT_INPUT + "." in names, FLAT_DEFINITIONS + "." in names)
+
+
+_MAX_NAMES: Final = 4096
+_known_layout: Final = lru_cache(256)(_read_layout)
+"""An instrumentation writes the same attributes again and again."""
 
 
 def tells_turn(span: Span) -> bool:

@@ -13,7 +13,7 @@ from opentelemetry.trace import Status, StatusCode
 
 from spangate._records import Span
 from spangate._sdk.fields import take_over
-from spangate._sdk.odd import clean_text, code_of, is_sendable, kind_of, sendable
+from spangate._sdk.odd import MAX_TIME, clean_text, code_of, is_sendable, kind_of, sendable
 from spangate._verdict.account import clean
 
 Thing = TypeVar("Thing")
@@ -31,7 +31,7 @@ class ReleasedSpan(ReadableSpan):
         span: ReadableSpan = known.source
         dropped = span.dropped_attributes
         attributes = span.attributes or {} if dropped else known.attributes
-        if _is_sendable_as_it_is(span, known) and take_over(self, span):
+        if _is_sendable_as_it_is(known) and take_over(self, span):
             self._events: Sequence[Event] = ()
             if not known.links:
                 self._links = ()
@@ -115,17 +115,15 @@ class Leaving(Sequence[ReleasedSpan]):
         return ReleasedSpan(self._known[at], self._stamps(self._known[at]))
 
 
-def _is_sendable_as_it_is(span: ReadableSpan, known: Span) -> bool:
+def _is_sendable_as_it_is(known: Span) -> bool:
     """Say whether no encoder stumbles over a span but for its attributes, resource and scope: nearly always."""
     return (
-        not known.events
-        and known.name is span.name
+        known.is_verbatim
+        and not known.events
         and known.name.isascii()
         and known.status_description.isascii()
-        and is_sendable(span.start_time)
-        and is_sendable(span.end_time)
-        and kind_of(span.kind) is span.kind
-        and code_of(span.status.status_code) is span.status.status_code
+        and 0 <= known.start_ns <= MAX_TIME
+        and 0 <= (known.end_ns or 0) <= MAX_TIME
     )
 
 
