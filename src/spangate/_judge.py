@@ -14,12 +14,53 @@ from spangate._verdict.digests import cluster, policy_digest
 from spangate._verdict.levels import Policy, split
 from spangate.gates.encoding import Encoding
 
-__all__ = ["ALWAYS", "gate_name", "judge", "policy_digest"]
+__all__ = ["ALWAYS", "Panel", "gate_name", "judge", "policy_digest"]
 
 ALWAYS: Final[tuple[Gate, ...]] = (Encoding(),)
 """The gates that run whatever else is configured."""
 
 _WEIGHT: Final[Mapping[GateResult, int]] = {"pass": 0, "not_evaluable": 1, "fail": 2}
+
+
+class Panel:
+    """Gates made ready to judge many runs: the policy among them taken out, the others named and known by a digest.
+
+    ``gates`` are the gates to ask, in the order of the report, and any number of policies.
+    """
+
+    def __init__(self, gates: Iterable[Gate]) -> None:
+        self._policy, chosen = split(gates)
+        chosen += [gate for gate in ALWAYS if gate not in chosen]
+        self._gates = [(gate_name(gate), gate) for gate in chosen]
+        self._names = [name for name, _ in self._gates]
+        self._required = self._policy.required(dict.fromkeys(self._names))
+        self._digest = policy_digest(chosen, self._policy)
+
+    def judge(self, run: Run) -> Verdict:
+        """Judge ``run``; see :func:`judge`."""
+        sheet = _Sheet(self._policy, self._names)
+        for note in run.notes:
+            sheet.enter_note(note)
+        for name, gate in self._gates:
+            sheet.enter_answers(name, _answers(gate, run))
+        sheet.enter_required(self._required)
+        ended = sum(1 for span in run.spans if span.end_ns is not None)
+        usage = count(run)
+        failed = bool(sheet.failures)
+        return Verdict(
+            verdict="fail" if failed else "pass",
+            run_id=run.run_id,
+            run_name=run.name,
+            trigger=run.trigger,
+            root=run.root,
+            findings=(*sheet.failures, *sheet.warnings),
+            gaps=tuple(sheet.gaps),
+            gates=sheet.results,
+            totals=Totals(len(run.spans), ended, usage.input_tokens, usage.output_tokens, usage.tool_payload_bytes),
+            policy=self._digest,
+            cluster=cluster(sheet.failures) if failed else None,
+            spans_withheld=sum(1 for span in run.spans if span.end_ns is not None and span.sampled) if failed else 0,
+        )
 
 
 def judge(run: Run, gates: Iterable[Gate]) -> Verdict:
@@ -38,31 +79,7 @@ def judge(run: Run, gates: Iterable[Gate]) -> Verdict:
         The verdict: ``fail`` if any finding fails. Its ``spans_withheld`` counts the ended, sampled spans of a failed
         run, and ``supersedes`` is None; who releases the run knows better and may replace both.
     """
-    policy, chosen = split(gates)
-    chosen += [gate for gate in ALWAYS if gate not in chosen]
-    sheet = _Sheet(policy, [gate_name(gate) for gate in chosen])
-    for note in run.notes:
-        sheet.enter_note(note)
-    for gate in chosen:
-        sheet.enter_answers(gate_name(gate), _answers(gate, run))
-    sheet.enter_required(policy.required(list(sheet.results)))
-    ended = sum(1 for span in run.spans if span.end_ns is not None)
-    usage = count(run)
-    failed = bool(sheet.failures)
-    return Verdict(
-        verdict="fail" if failed else "pass",
-        run_id=run.run_id,
-        run_name=run.name,
-        trigger=run.trigger,
-        root=run.root,
-        findings=(*sheet.failures, *sheet.warnings),
-        gaps=tuple(sheet.gaps),
-        gates=sheet.results,
-        totals=Totals(len(run.spans), ended, usage.input_tokens, usage.output_tokens, usage.tool_payload_bytes),
-        policy=policy_digest(chosen, policy),
-        cluster=cluster(sheet.failures) if failed else None,
-        spans_withheld=sum(1 for span in run.spans if span.end_ns is not None and span.sampled) if failed else 0,
-    )
+    return Panel(gates).judge(run)
 
 
 class _Sheet:

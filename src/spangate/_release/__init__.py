@@ -184,11 +184,12 @@ class Sender:
                     continue  # given up meanwhile
                 if refusal is None and stop < len(parcel.spans):
                     self._in_hand[parcel] = stop
-                    parcel.let_go(start, stop)
+                    self._let_go((parcel, start, stop))
                 elif self._in_hand.pop(parcel, None) is None:
                     continue
                 elif refusal is None:
                     parcel.delivered()
+                    self._let_go((parcel, start, stop))
                 else:
                     self._undelivered += 1
                     substitute = parcel.refused(start, refusal.why)
@@ -222,6 +223,13 @@ class Sender:
             ready += parcel.spans[at : min(at + _STRIDE, stop)]
             self._rest()
         return ready
+
+    def _let_go(self, row: Row) -> None:
+        """Forget what has left, with rests: freeing many spans at once would keep the interpreter busy for long."""
+        parcel, start, stop = row
+        for at in range(start, stop, _STRIDE):
+            parcel.let_go(at, min(at + _STRIDE, stop))
+            self._rest()
 
     def _answer(self, flush: Flush) -> None:
         flushed, error = attempt(self._exporter.force_flush)

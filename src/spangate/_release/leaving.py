@@ -17,6 +17,7 @@ from spangate._sdk.odd import MAX_TIME, clean_text, code_of, is_sendable, kind_o
 from spangate._verdict.account import clean
 
 Thing = TypeVar("Thing")
+_NOTHING = (0, 0, 0)
 
 
 class ReleasedSpan(ReadableSpan):
@@ -51,7 +52,8 @@ class ReleasedSpan(ReadableSpan):
         self._attributes = {**stamps, **attributes}
         self._resource = _resources.get(span.resource)
         self._instrumentation_scope = _scopes.get(span.instrumentation_scope)
-        self._spangate_dropped = dropped, known.dropped_events, known.dropped_links
+        is_whole = not (dropped or known.dropped_events or known.dropped_links)
+        self._spangate_dropped = _NOTHING if is_whole else (dropped, known.dropped_events, known.dropped_links)
 
     @property
     def dropped_attributes(self) -> int:

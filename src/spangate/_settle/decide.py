@@ -9,7 +9,7 @@ from typing import Any
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Ruling
-from spangate._judge import judge
+from spangate._judge import Panel
 from spangate._pace import Pace
 from spangate._paced import paced
 from spangate._records import Gate, Span, Verdict
@@ -38,7 +38,7 @@ class Decider:
         self._buffer = buffer
         self._sender = sender
         self._telemetry = telemetry
-        self._gates = gates
+        self._panel = Panel(gates)
         self._on_verdict = on_verdict
         self._dry_run = dry_run
         self._rest = Pace(buffer.is_crowded)
@@ -64,13 +64,16 @@ class Decider:
     def _line_up(self, run: Run, bearer: Span, decided: Decided) -> Verdict:
         self._rest()
         start = time.perf_counter()
-        run = replace(run, spans=paced(run.spans, self._rest))
-        verdict = judge(run, self._gates)
+        spans = paced(run.spans, self._rest)
+        if spans is not run.spans:
+            run = replace(run, spans=spans)
+        verdict = self._panel.judge(run)
         if decided.supersedes is not None:
             verdict = replace(verdict, supersedes=format(decided.supersedes, "016x"))
         refused = verdict.verdict == "fail" and not self._dry_run
         if not refused:
-            verdict = replace(verdict, spans_withheld=0)
+            if verdict.spans_withheld:
+                verdict = replace(verdict, spans_withheld=0)
             self._sender.put(run_parcel(run, bearer, verdict, self._telemetry))
         is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
         if run.root.sampled and not is_told:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from spangate import archive
 from spangate._errors import RecordingError
 from spangate._forest.recorded import recorded_runs
-from spangate._judge import judge
+from spangate._judge import Panel
 from spangate._records import Gate, Verdict
 from spangate._run import Run
 from spangate._units import counted
@@ -39,11 +39,12 @@ def judged(files: Sequence[str], gates: Sequence[Gate], tally: Tally) -> Iterato
 
     A file that cannot be read is told on standard error and in ``tally``; the others are read all the same.
     """
+    panel = Panel(gates)
     for name in files:
-        yield from _judged(name, gates, tally)
+        yield from _judged(name, panel, tally)
 
 
-def _judged(name: str, gates: Sequence[Gate], tally: Tally) -> Iterator[tuple[Run, Verdict]]:
+def _judged(name: str, panel: Panel, tally: Tally) -> Iterator[tuple[Run, Verdict]]:
     progress = Progress(name)
 
     def tell(sentence: str) -> None:
@@ -56,7 +57,7 @@ def _judged(name: str, gates: Sequence[Gate], tally: Tally) -> Iterator[tuple[Ru
             tally.runs += len(runs)
             tally.spans += len(trace.spans)
             for run in runs:
-                verdict = judge(run, gates)
+                verdict = panel.judge(run)
                 progress.clear()
                 yield run, verdict
     except RecordingError as error:
