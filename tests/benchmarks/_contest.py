@@ -7,8 +7,9 @@ is slow is slow for all.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
+from statistics import quantiles
 from typing import TypeAlias
 
 Lap: TypeAlias = Callable[[], float]
@@ -16,6 +17,23 @@ Prepare: TypeAlias = Callable[[], Lap]
 """Made in the contestant's process, so it must be importable: a function of a module, or a partial of one."""
 
 _spawn = multiprocessing.get_context("spawn")
+
+
+def calm(laps: Sequence[float]) -> float:
+    """Return the lower quartile: what a lap costs when little else happens on the machine.
+
+    A median follows the neighbours of a shared machine, and a minimum leaves out what the garbage collector does.
+    """
+    return quantiles(laps, n=4, method="inclusive")[0]
+
+
+def races(contestants: Mapping[str, Prepare], laps: int, heats: int) -> dict[str, list[float]]:
+    """Return what each contestant measured in the laps of all ``heats``.
+
+    Each heat has processes of its own: where the heap of a process happens to lie is worth some percent.
+    """
+    found = [race(contestants, laps) for _ in range(heats)]
+    return {name: [lap for heat in found for lap in heat[name]] for name in contestants}
 
 
 def race(contestants: Mapping[str, Prepare], laps: int, *, warm_up: bool = True) -> dict[str, list[float]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from statistics import median
 from typing import Final
 
 from opentelemetry.sdk.trace import SpanProcessor
@@ -13,12 +12,13 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Tracer
 
 from spangate import GateSpanProcessor
-from tests.benchmarks._contest import Lap, race
+from tests.benchmarks._contest import Lap, calm, races
 from tests.benchmarks._rows import Row
 from tests.benchmarks._workload import RUN_SPANS, Counter, agent_run, model_run, tracer_of
 
 LIMIT = 1.05
-LAPS = 60
+LAPS = 12
+HEATS = 8
 RUNS = 50
 WARM_UP = 5
 """Runs at the beginning of a lap that are not counted: a thread that has slept starts with cold caches."""
@@ -36,15 +36,15 @@ def rows() -> Iterator[Row]:
     """
     names = ("spangate", "BatchSpanProcessor", "no processor")
     for what in WORK:
-        figures = race({name: partial(prepare, name, what) for name in names}, LAPS)
+        figures = races({name: partial(prepare, name, what) for name in names}, LAPS, HEATS)
         for name, limit in (("BatchSpanProcessor", LIMIT if WORK[what] is model_run else None), ("no processor", None)):
             yield Row(
                 benchmark="hooks",
                 measured=f"CPU of the recording thread, {what}",
                 unit="µs",
-                ours=median(figures["spangate"]),
+                ours=calm(figures["spangate"]),
                 peer=name,
-                theirs=median(figures[name]),
+                theirs=calm(figures[name]),
                 limit=limit,
             )
 

@@ -6,14 +6,13 @@ import itertools
 import time
 from collections.abc import Iterator
 from functools import partial
-from statistics import median
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from spangate._run import Run
 from spangate._settle.look import read
 from spangate.gates import Budget, Completeness, Forest
-from tests.benchmarks._contest import Lap, Prepare, race
+from tests.benchmarks._contest import Lap, Prepare, calm, race
 from tests.benchmarks._long_run import long_run
 from tests.benchmarks._rows import Row
 
@@ -36,7 +35,7 @@ def rows() -> Iterator[Row]:
         "small, with messages": partial(prepare, SMALL, with_messages=True),
         "encoder": prepare_encoder,
     }
-    figures = {name: median(laps) for name, laps in race(contestants, LAPS).items()}
+    figures = {name: calm(laps) for name, laps in race(contestants, LAPS).items()}
     named = {
         "large": (f"a run of {LARGE:,}", LIMIT_US),
         "small": (f"a run of {SMALL:,}", None),
