@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
 from collections import Counter
@@ -216,6 +217,48 @@ def test_flushes_and_starts_at_once_lose_nothing() -> None:
         stop.set()
         thread.join()
     check(gated, 6, 30)
+
+
+def test_threads_that_work_for_a_run_while_it_is_decided_lose_nothing() -> None:
+    """With threads that change places at every step, hooks are overtaken by decisions in the middle of what they do."""
+    gated = Gated(settle_s=0.0, grace_s=0.0, dry_run=True)
+    stop = threading.Event()
+
+    def flusher() -> None:
+        while not stop.is_set():
+            gated.flush(0.05)
+
+    def run(number: int) -> None:
+        for one in range(40):
+            agent = gated.start("agent", f"run {number}/{one}")
+            helper = threading.Thread(target=tools, args=(agent, "aside"))
+            helper.start()
+            tools(agent, "here")
+            agent.end()
+            helper.join()
+
+    def tools(agent: Any, where: str) -> None:
+        for turn in range(12):
+            gated.ended("tool", f"{agent.name}/{where} {turn}", under=agent)
+
+    interval, flushing = sys.getswitchinterval(), threading.Thread(target=flusher)
+    sys.setswitchinterval(1e-6)
+    try:
+        flushing.start()
+        in_threads([lambda number=number: run(number) for number in range(4)])  # type: ignore[misc]
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        flushing.join()
+    flush(gated)
+    left = Counter(name for name in gated.names if not name.startswith(("refused", "passed")))
+    assert left == Counter(
+        name
+        for agent in (f"run {number}/{one}" for number in range(4) for one in range(40))
+        for name in (agent, *(f"{agent}/{where} {turn}" for where in ("aside", "here") for turn in range(12)))
+    )
+    assert gated.gate.losses == {}
+    assert_nothing_is_left(gated.gate)
 
 
 def in_threads(tasks: list[Callable[[], Any]]) -> None:

@@ -144,7 +144,8 @@ class Buffer(Intake):
         self._absorb(tree, [*tree.arrived])
 
     def _decide(self, tree: Tree, decided: Decided) -> None:
-        held = [*tree.spans.items(), *tree.twins] if tree.open else ()
+        ids = [*tree.spans] if tree.open else ()  # a copy of the items would not be made in one step
+        held = [*((span_id, tree.spans[span_id]) for span_id in ids), *tree.twins]
         self._remember(tree, decided, [span_id for span_id, span in held if is_live(span)])
         self._forget(tree)
 
