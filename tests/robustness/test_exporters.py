@@ -14,6 +14,7 @@ from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExport
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HTTPExporter
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from spangate import GateSpanProcessor, SpangateError, _processor, _release
 from spangate._buffer.tree import SPAN_OVERHEAD
@@ -215,6 +216,17 @@ def test_what_a_hanging_exporter_takes_in_the_end_is_not_sent_twice_nor_counted_
     gated.gate._worker._threads[1].join(SOON)
     assert hanging.calls == 1
     assert gated.gate.losses == {"shutdown": lost}
+
+
+def test_of_a_run_that_takes_many_calls_each_of_several_exporters_gets_everything() -> None:
+    first, second = InMemorySpanExporter(), InMemorySpanExporter()
+    gated = Gated(exporter=[first, second])  # type: ignore[arg-type]
+    healthy(gated, tools=3 * _release.CHUNK_SPANS)
+    assert gated.flush()
+    assert gated.gate.losses == {}
+    for exporter in (first, second):
+        left = [span.name for span in exporter.get_finished_spans()]
+        assert (len(left), len(set(left))) == (3 * _release.CHUNK_SPANS + 1, 3 * _release.CHUNK_SPANS + 1)
 
 
 def test_a_shutdown_of_the_exporter_that_hangs_does_not_keep_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

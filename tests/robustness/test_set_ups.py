@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from spangate import Finding, GateSpanProcessor, Run, Span, Verdict
+from spangate._judge import Panel
 from spangate._release import leaving
 from spangate._settle import decide
 from tests.live.gated import LONG, SOON, Gated, Probe, context_of, started
@@ -361,13 +362,13 @@ def test_spans_that_cannot_be_made_ready_cost_those_beside_them_nothing(
     assert "could not be made ready" in caplog.text
 
 
-@pytest.mark.parametrize("place", ["judge", "run_parcel", "verdict_parcel"])
+@pytest.mark.parametrize(("owner", "place"), [(Panel, "judge"), (decide, "run_parcel"), (decide, "verdict_parcel")])
 def test_a_run_that_cannot_be_judged_is_withheld_and_counted(
-    place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    owner: Any, place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     gated = Gated(gates=[refuse] if place == "verdict_parcel" else ())
     with monkeypatch.context() as patch:
-        patch.setattr(decide, place, _fail)
+        patch.setattr(owner, place, _fail)
         with gated.open("agent", "bad") as bad:
             gated.ended("tool", under=bad)
             late = gated.start("tool", "late", under=bad)

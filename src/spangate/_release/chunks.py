@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from spangate._buffer.tree import SPAN_OVERHEAD
+from spangate._release.leaving import Leaving
 
 
 def _keep(_start: int, _stop: int) -> None:
@@ -19,7 +20,7 @@ class Parcel:
 
     ``sizes`` are the bytes of each span. ``delivered`` is called when the exporter has accepted all of them,
     ``refused`` with the number that it did accept, when it has finally refused one; what that returns goes out instead.
-    ``let_go`` is called for a range of spans that the exporter has accepted while others are still to leave.
+    ``let_go`` is called for a range of spans that the exporter has accepted.
     """
 
     spans: Sequence[Any]
@@ -27,6 +28,13 @@ class Parcel:
     delivered: Callable[[], None]
     refused: Callable[[int, str], Parcel | None]
     let_go: Callable[[int, int], None] = _keep
+
+    def copy(self) -> Parcel:
+        """Return the same for another exporter, which lets go of the spans in its own time."""
+        if not isinstance(self.spans, Leaving):
+            return self
+        spans = self.spans.copy()
+        return replace(self, spans=spans, let_go=spans.let_go)
 
     @property
     def weight(self) -> int:

@@ -26,8 +26,10 @@ class FanOut:
 
     def put(self, parcel: Parcel) -> None:
         """Line up a parcel for every exporter. Each tells it what became of it."""
-        for sender in self.senders:
-            sender.put(parcel)
+        first, *others = self.senders
+        for sender, copy in [(sender, parcel.copy()) for sender in others]:  # before anyone lets go of anything
+            sender.put(copy)
+        first.put(parcel)
 
     def expect_more(self) -> None:
         """Wait a moment for what is decided now."""

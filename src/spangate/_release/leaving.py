@@ -101,6 +101,10 @@ class Leaving(Sequence[ReleasedSpan]):
     def __len__(self) -> int:
         return len(self._known)
 
+    def copy(self) -> Leaving:
+        """Return the same spans, to be let go apart from these."""
+        return Leaving(self._known, self._stamps)
+
     def let_go(self, start: int, stop: int) -> None:
         """Forget spans that have left. Many at once would keep the interpreter busy for long."""
         self._known[start:stop] = [None] * (stop - start)
