@@ -417,6 +417,18 @@ def test_an_end_that_arrives_while_its_span_is_taken_out_waits_to_follow() -> No
     assert not buffer._end_after_all(tree, 2, tree.arrived[2])
 
 
+def test_an_end_that_its_hook_has_put_in_its_place_is_not_put_there_again() -> None:
+    buffer = Buffer(lambda: 0.0)
+    tree = held_in(buffer, Tree(1, 1, "tree"), Live(1, 1, 1))
+    buffer.join(1, 2, 1, Live(1, 2, 2))
+    buffer.end(1, 2, Ended(1, 2, 2))
+    seen = [*tree.arrived]
+    buffer._slow(tree)
+    assert buffer._end_after_all(tree, 2, tree.arrived[2])
+    buffer._absorb(tree, seen)
+    assert (tree.ended, tree.open) == (1, 1)
+
+
 def test_an_end_that_arrives_at_a_piecewise_tree_has_it_looked_at() -> None:
     buffer = Buffer(lambda: 0.0)
     tree = held_in(buffer, Tree(1, 1, "tree"), Live(1, 1, 1))

@@ -130,7 +130,7 @@ class Intake:
         """Put spans that have arrived in the places of the live ones."""
         spans, arrived = tree.spans, tree.arrived
         for span_id in ids:
-            if span_id in spans:  # else it was taken out while it arrived, and follows the decision
+            if span_id in spans and span_id in arrived:  # else it was taken out, or put in its place, meanwhile
                 spans[span_id] = span = arrived.pop(span_id)
                 tree.fresh.append(span)
                 tree.ended += 1
