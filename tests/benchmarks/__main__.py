@@ -35,7 +35,10 @@ def main() -> int:
     if unknown:
         parser.error(f"{unknown[0]!r} is none of {', '.join(BENCHMARKS)}")
     machine = facts()
-    found = [row for name in arguments.names or BENCHMARKS for row in BENCHMARKS[name]()]
+    found: list[Row] = []
+    for name in arguments.names or BENCHMARKS:
+        sys.stderr.write(f"{name} …\n")  # all of them take minutes
+        found += BENCHMARKS[name]()
     if arguments.json:
         lines = [json.dumps(machine), *(json.dumps(row.as_dict()) for row in found)]
     else:

@@ -8,7 +8,7 @@ import pytest
 
 from spangate._dialects import dialect_of
 from spangate._dialects._base import Request, TokenCounts, ToolCall
-from spangate._records import ABSENT, Event
+from spangate._records import ABSENT, Event, Span
 from tests.spans import span
 
 GENAI = "opentelemetry.instrumentation.genai.openai"
@@ -357,3 +357,10 @@ ANSWERED = [
 def test_a_completion_shows(scope: str, attributes: dict[str, Any], *, answered: bool) -> None:
     made = span("generation", scope=scope, attributes=attributes)
     assert dialect_of(made).answered(made) is answered
+
+
+def test_parameters_are_read_by_their_whole_names_however_often_they_were_met() -> None:
+    odd = {"gen_ai.operation.name": "chat", "gen_ai.request.a\nb": 1, "gen_ai.request.top_p": 0.5}
+    for attributes in (odd, odd, {**odd, "gen_ai.request.top_p": 0.25}):
+        made = Span(1, 2, None, "chat", 0, attributes=attributes)
+        assert dialect_of(made).request(made).params == {"a\nb": 1, "top_p": attributes["gen_ai.request.top_p"]}

@@ -220,7 +220,7 @@ def test_flushes_and_starts_at_once_lose_nothing() -> None:
 
 
 def test_threads_that_work_for_a_run_while_it_is_decided_lose_nothing() -> None:
-    """With threads that change places at every step, hooks are overtaken by decisions in the middle of what they do."""
+    """Many threads and flushes at once; ``tests/test_buffer.py`` hits the moments at which a hook can be overtaken."""
     gated = Gated(settle_s=0.0, grace_s=0.0, dry_run=True)
     stop = threading.Event()
 

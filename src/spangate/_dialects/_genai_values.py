@@ -107,7 +107,7 @@ def request_of(span: Span) -> Request:
         system=ABSENT if system is ABSENT else text_or_json(system),
         messages=_whole(attributes, sent, FLAT_INPUT, is_flat=layout.sent),
         tools=_whole(attributes, definitions, FLAT_DEFINITIONS, is_flat=layout.tools),
-        params={name: attributes[key] for name, key in layout.params if key in attributes},
+        params={name: attributes[key] for name, key in layout.params},
     )
 
 
@@ -127,17 +127,17 @@ class _Layout(NamedTuple):
 
 
 def _layout(attributes: Mapping[str, Any]) -> _Layout:
-    names = "\n".join(attributes)
-    return _known_layout(names) if len(names) <= _MAX_NAMES else _read_layout(names)
+    names = tuple(attributes)
+    return _known_layout(names) if sum(map(len, names)) <= _MAX_NAMES else _read_layout(names)
 
 
-def _read_layout(names: str) -> _Layout:
-    keys = names.split("\n")
-    params = [(key[len(_REQUEST) :], key) for key in keys if key.startswith(_REQUEST)]
-    named = [(_SHORT.get(short, short), key) for short, key in params if short not in _NO_PARAMS]
-    if _OUTPUT_TYPE in keys:
+def _read_layout(names: tuple[str, ...]) -> _Layout:
+    params = [(name[len(_REQUEST) :], name) for name in names if name.startswith(_REQUEST)]
+    named = [(_SHORT.get(short, short), name) for short, name in params if short not in _NO_PARAMS]
+    if _OUTPUT_TYPE in names:
         named.append(("response_format", _OUTPUT_TYPE))
-    return _Layout(named, FLAT_INPUT + "." in names, FLAT_DEFINITIONS + "." in names)
+    sent, tools = (any(name.startswith(flat + ".") for name in names) for flat in (FLAT_INPUT, FLAT_DEFINITIONS))
+    return _Layout(named, sent=sent, tools=tools)
 
 
 _MAX_NAMES: Final = 4096
