@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from opentelemetry.context import attach, detach
-from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExportResult
 
 from spangate._release.chunks import Refusal
 from spangate._sdk.takeover import silenced
@@ -29,9 +29,9 @@ def attempt(act: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         detach(token)
 
 
-def try_export(exporter: SpanExporter, spans: Sequence[Any]) -> Refusal | None:
+def try_export(export: Callable[[Sequence[Any]], SpanExportResult], spans: Sequence[Any]) -> Refusal | None:
     """Export some spans. Returns None if they were accepted."""
-    result, error = attempt(partial(exporter.export, spans))
+    result, error = attempt(partial(export, spans))
     if error is not None:
         return Refusal(f"raised {type(error).__name__}", isinstance(error, _CHOKED))
     return Refusal("refused") if result is SpanExportResult.FAILURE else None

@@ -10,8 +10,10 @@ from typing import Any
 
 from opentelemetry.sdk.trace.export import SpanExporter
 
+from spangate._pace import Pace
 from spangate._release.attempt import try_export
 from spangate._release.chunks import Refusal
+from spangate._sdk.quick_export import WayOut
 
 TRIES = 4
 BACKOFF_S = 0.25
@@ -22,7 +24,7 @@ class Tries:
     """Calls one exporter. Without time for a pause it is tried once, and not at all any more once it was given up."""
 
     def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
+        self._export = WayOut(exporter, Pace(self.is_hurried))
         self.reset()
 
     def reset(self) -> None:
@@ -53,7 +55,7 @@ class Tries:
         for number in range(TRIES if spans else 0):
             if number and not self._pause(BACKOFF_S * 2 ** (number - 1)):
                 break
-            refusal = Refusal("shutdown") if self._abandoned else try_export(self._exporter, spans)
+            refusal = Refusal("shutdown") if self._abandoned else try_export(self._export, spans)
             if refusal is None or refusal.is_choked:
                 break
         return refusal
