@@ -232,7 +232,7 @@ class Machine:
         self.remember(decided := decision(picked))
         assert not self.buffer.close(picked, decided, glimpse.activity - 1)
         assert self.buffer.close(picked, decided, glimpse.activity)
-        self.hand_out(glimpse.spans)
+        self.hand_out([*glimpse])
 
     def seize(self, tree: Tree | None = None) -> None:
         picked = tree or self.held_tree()
@@ -241,13 +241,13 @@ class Machine:
         self.remember(decided := decision(picked))
         glimpse = self.buffer.seize(picked, decided)
         assert glimpse is not None
-        self.hand_out(glimpse.spans)
+        self.hand_out([*glimpse])
 
     def take(self, tree: Tree | None = None) -> None:
         picked = tree or self.held_tree()
         if picked is None:
             return
-        spans = self.buffer.glimpse(picked).spans
+        spans = [*self.buffer.glimpse(picked)]
         seen = [span for span in spans if self.random.random() < 0.5]
         for span in spans:
             if isinstance(span, Live) and self.random.random() < 0.3:
@@ -276,13 +276,13 @@ class Machine:
 
     def every_tree_is_as_it_says(self) -> None:
         for tree in self.buffer.held():
-            spans = self.buffer.glimpse(tree).spans
+            spans = [*self.buffer.glimpse(tree)]
             assert tree.open == sum(isinstance(span, Live) for span in spans)
             assert (tree.quiet_at is None) or tree.open == 0
             assert {twin_id for twin_id, _ in tree.twins} <= tree.spans.keys()
             assert tree.activity >= self.grown.get(tree, -1)
             self.grown[tree] = tree.activity
-        assert self.buffer.count_spans() == sum(len(self.buffer.glimpse(tree).spans) for tree in self.buffer.held())
+        assert self.buffer.count_spans() == sum(len([*self.buffer.glimpse(tree)]) for tree in self.buffer.held())
 
     def room_is_counted_as_it_is_given(self) -> None:
         held = self.buffer.held()
@@ -310,7 +310,7 @@ class Machine:
         for tree in self.buffer.held():
             glimpse = self.buffer.seize(tree, decided := decision(tree))
             assert glimpse is not None
-            self.hand_out([*glimpse.spans, *self.buffer.rule(decided, "pass")])
+            self.hand_out([*glimpse, *self.buffer.rule(decided, "pass")])
         self.take_late()
         waiting = {id(span) for decided in self.decided for span in decided.waiting}
         ended = {id(ended) for span in self.started for ended in span.ends}
@@ -413,7 +413,7 @@ def test_an_end_that_arrives_while_its_span_is_taken_out_waits_to_follow() -> No
     buffer = Buffer(lambda: 0.0)
     tree = held_in(buffer, Tree(1, 1, "tree"), Live(1, 1, 1))
     tree.arrived[2] = Ended(1, 2, 2)  # what a hook does that saw span 2 there a moment ago
-    assert [span.span_id for span in buffer.glimpse(tree).spans] == [1]
+    assert [span.span_id for span in buffer.glimpse(tree)] == [1]
     assert not buffer._end_after_all(tree, 2, tree.arrived[2])
 
 
@@ -446,4 +446,4 @@ def test_a_span_that_comes_on_two_ways_at_once_is_held_once() -> None:
     assert buffer.admit(Tree(1, 2, "one way", standing="unseen"), None, span)
     assert buffer.admit(Tree(1, 2, "the other", standing="unseen"), None, span)
     (tree,) = buffer.held()
-    assert list(buffer.glimpse(tree).spans) == [span]
+    assert list(buffer.glimpse(tree)) == [span]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-SLICE_S = 0.002
+SLICE_S = 0.001
 """How long a thread works without a rest."""
 REST_S = 0.001
 """How long it rests: long enough for another one to wake up and take over, on a busy machine too."""

@@ -6,7 +6,7 @@ hands it the spans in such a way that the others get their turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, TypeVar, overload
 
@@ -14,6 +14,10 @@ Item = TypeVar("Item")
 
 STRIDE: Final = 32
 """So many items are walked past without a rest: less than a millisecond of work for each of them that takes long."""
+
+
+_FREED: Final = 256
+"""So many items are freed without a rest."""
 
 
 class Paced(Sequence[Item]):
@@ -49,9 +53,42 @@ class Paced(Sequence[Item]):
             self.rest()
 
 
+def resting(items: Iterable[Item], rest: Callable[[], None]) -> Iterator[Item]:
+    """Yield ``items``, and call ``rest`` after every few of them."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % STRIDE == 0:
+            rest()
+
+
+def take_apart(container: object, rest: Callable[[], None]) -> None:
+    """Empty a container, and large ones in it, with rests: freeing very much at once keeps others out for long."""
+    todo = [container]
+    while todo:
+        top = todo[-1]
+        top = top._items if isinstance(top, Paced) else top  # noqa: SLF001  its own module
+        if not isinstance(top, (dict, list)) or not top:
+            todo.pop()
+            continue
+        if isinstance(top, dict):
+            freed = [top.popitem()[1] for _ in range(min(_FREED, len(top)))]
+        else:
+            freed = top[-_FREED:]
+            del top[-_FREED:]
+        todo += [item for item in freed if isinstance(item, (dict, list, Paced)) and len(item) > _FREED]
+        del freed
+        rest()
+
+
 def paced(items: Sequence[Item], rest: Callable[[], None]) -> Sequence[Item]:
     """Return ``items`` to be walked with rests, unless they are few."""
     return Paced(items, rest) if len(items) > STRIDE else items
+
+
+def owned(items: Sequence[Item]) -> list[Item]:
+    """Return the list behind ``items``, to be changed by whoever takes it over; a new one if there is none."""
+    known = items._items if isinstance(items, Paced) else items  # noqa: SLF001  its own module
+    return known if isinstance(known, list) else list(known)
 
 
 def paced_like(items: Sequence[Item], other: Sequence[Any]) -> Sequence[Item]:

@@ -15,6 +15,7 @@ from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD, Tree
 from spangate._dialects import classify, dialect_of
 from spangate._forest import Unit
+from spangate._pace import Pace
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
 from spangate._release.fan_out import FanOut
@@ -93,7 +94,7 @@ class GateSpanProcessor(SpanProcessor):
         chosen = tuple(default_gates() if gates is None else gates)
         self._exporters = _several(otlp_exporter() if exporter is None else exporter)
         self._outlook = Outlook(self)
-        self._buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM))
+        self._buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace)
         self._placer = Placer(self._buffer, tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS)
         self._telemetry = Telemetry(self._buffer.count_spans)
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-from spangate._paced import paced_like
+from spangate._paced import owned, paced_like, take_apart
 from spangate._records import Finding, Role, Span, Trigger
 
 Answer = TypeVar("Answer")
@@ -48,6 +48,16 @@ class Run:
     def walk(self, items: Sequence[Item]) -> Sequence[Item]:
         """Return ``items``, one or more for every few spans, to be walked through with the rests that ``spans`` has."""
         return paced_like(items, self.spans)
+
+    def take_apart(self, rest: Callable[[], None]) -> None:
+        """Forget every look-up, with rests. Only what the run was made of may be asked for afterwards."""
+        for name, known in [*vars(self).items()]:
+            if name not in self.__dataclass_fields__:
+                take_apart(known, rest)
+
+    def give_up_spans(self) -> list[Span]:
+        """Give the list of spans away. Nothing may be asked of the run afterwards."""
+        return owned(self.spans)
 
     @cached_property
     def _answers(self) -> dict[Callable[[Run], Any], Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from spangate._buffer.intake import Intake
 from spangate._buffer.trace import is_live, take_one
-from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree
+from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree, glimpse_of
 
 _STRIDE = 256
 """So many spans are put in their places while the hooks wait for the lock."""
@@ -64,6 +64,7 @@ class Buffer(Intake):
         for at in range(0, len(ids), _STRIDE):
             with self._lock:
                 self._absorb(tree, ids[at : at + _STRIDE])
+            self.rest()
 
     def take_fresh(self, tree: Tree) -> list[Any]:
         """Take the ended spans of a tree that nobody has measured."""
@@ -112,11 +113,11 @@ class Buffer(Intake):
             return True
 
     def glimpse(self, tree: Tree) -> Glimpse:
-        """List what the tree holds now. The copy is C code over one dict: under 2 ms for 100,000 spans."""
+        """Return what the tree holds now."""
         self.absorb(tree)
         with self._lock:
             self._absorb(tree, [*tree.arrived])
-            return Glimpse([*tree.spans.values(), *(twin for _, twin in tree.twins)], tree.activity)
+            return glimpse_of(tree)
 
     def close(self, tree: Tree, decided: Decided, activity: int) -> bool:
         """Take a whole tree out for good. False if it is gone, or has changed since ``activity`` was read."""
@@ -136,7 +137,7 @@ class Buffer(Intake):
                 return None
             self._withdraw(tree)
             self._decide(tree, decided)
-            return Glimpse([*tree.spans.values(), *(twin for _, twin in tree.twins)], tree.activity)
+            return glimpse_of(tree)
 
     def _withdraw(self, tree: Tree) -> None:
         """Have whatever happens in a tree from now on wait for the lock."""

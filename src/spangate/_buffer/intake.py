@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from spangate._buffer.memory import Memory
 from spangate._buffer.trace import Trace, end_in, is_live, is_open_in
@@ -31,16 +31,28 @@ CROWDED = 2
 """What part of all spans that there is room for makes the buffer crowded."""
 
 
+Question: TypeAlias = Callable[[], bool]
+Rest: TypeAlias = Callable[[], None]
+
+
+def _restless(_is_hurried: Question) -> Rest:
+    return lambda: None
+
+
 class Intake:
     """All trees that are held, and a bounded memory of those that were decided, as threads that record spans see them.
 
     ``clock`` gives monotonic seconds. When ``max_spans`` are held, whoever settles them has fallen behind or hangs; no
-    further ones are taken in then, and the trees that they would have joined are marked.
+    further ones are taken in then, and the trees that they would have joined are marked. ``rest`` is what whoever
+    settles them calls between two steps of long work; ``pace`` makes it of a question whether there is time for a rest.
     """
 
-    def __init__(self, clock: Callable[[], float], max_spans: int = sys.maxsize) -> None:
+    def __init__(
+        self, clock: Callable[[], float], max_spans: int = sys.maxsize, pace: Callable[[Question], Rest] = _restless
+    ) -> None:
         self._clock = clock
         self._max_spans = max_spans
+        self.rest = pace(self.is_crowded)
         self._reset(frozenset())
 
     def _reset(self, inherited: frozenset[tuple[int, int]]) -> None:
@@ -86,7 +98,7 @@ class Intake:
             if self._memory.open_under(tree.trace_id, span_id) is not None:
                 return tree  # whoever decided the tree has seen it
             if tree.spans.get(span_id) is span:
-                del tree.spans[span_id]
+                tree.spans.pop(span_id, None)  # whoever settles the tree may be taking it apart
                 if tree in self._trees:
                     self._make_room(tree)
             return self._join(tree.trace_id, span_id, parent_id, span)

@@ -5,9 +5,12 @@ Both are guarded by the lock of :class:`spangate._buffer.Buffer` and know nothin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, Literal, TypeAlias
+
+from spangate._paced import take_apart
 
 Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "cut", "unseen"]
 """How a local root stands to its parent: it has none; the parent is in another process; a sampler dropped it; another
@@ -138,6 +141,11 @@ class Tree:
         """A number that grows whenever a span of the tree starts, ends or is taken out."""
         return len(self.spans) + len(self.twins) + self.ended + self.gone
 
+    def take_apart(self, rest: Callable[[], None]) -> None:
+        """Forget the spans of a tree that was taken out and read, with rests; not what a late hook may look for."""
+        for known in (self.spans, self.stamps, self.said, self.fresh):
+            take_apart(known, rest)
+
     def was_open_at(self, order: int) -> bool:
         """Say whether the root was open at the moment ``order``."""
         return self.order < order and (self.end_order is None or self.end_order > order)
@@ -192,13 +200,36 @@ class Decided:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Glimpse:
-    """The spans of a tree at one moment, in start order, the open ones among them; the tree stays held.
+    """The spans that a tree holds at one moment, in start order, the open ones among them; the tree stays held.
 
+    They are read off the tree while somebody walks through them, as they are by then. A list of very many would take
+    as long to make as hooks may wait, and longer for the garbage collector, which looks at all that is in a new one.
     ``activity`` tells later whether anything has started or ended since.
     """
 
-    spans: Sequence[Any]
+    tree: Tree
+    count: int
+    twins: Sequence[Any]
     activity: int
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain(self._spans(), self.twins)
+
+    def _spans(self) -> Iterator[Any]:
+        passed = 0
+        while passed < self.count:
+            try:
+                for span in islice(self.tree.spans.values(), passed, self.count):
+                    passed += 1
+                    yield span
+            except RuntimeError:  # a span has started: where it stands nothing that was here before has moved
+                continue
+            return
+
+
+def glimpse_of(tree: Tree) -> Glimpse:
+    """Return what a tree holds now. Under the lock of the buffer."""
+    return Glimpse(tree, len(tree.spans), [twin for _, twin in tree.twins], tree.activity)
 
 
 class Unseen:

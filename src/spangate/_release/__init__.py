@@ -16,7 +16,6 @@ from typing import Any
 
 from opentelemetry.sdk.trace.export import SpanExporter
 
-from spangate._pace import Pace
 from spangate._release.attempt import attempt
 from spangate._release.chunks import Chunk, Parcel, Refusal, Row, chunks
 from spangate._release.flush import Flush
@@ -48,7 +47,7 @@ class Sender:
         self._exporter = exporter
         self._tries = Tries(exporter)
         self._max_bytes = max_bytes
-        self._rest = Pace(self._tries.is_hurried)
+        self._rest = self._tries.rest
         self.then: Callable[[Flush], None] = Flush.finish
         self.reset()
 

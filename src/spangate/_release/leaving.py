@@ -93,9 +93,9 @@ class ReleasedSpan(ReadableSpan):
 class Leaving(Sequence[ReleasedSpan]):
     """Spans on their way out. Each is made ready when it is asked for: until then it weighs no more than it did."""
 
-    def __init__(self, known: Sequence[Span], stamps: Callable[[Span], Mapping[str, Any]]) -> None:
-        """Take the records of the spans, and what gives their stamps."""
-        self._known: list[Any] = list(known)
+    def __init__(self, known: list[Span], stamps: Callable[[Span], Mapping[str, Any]]) -> None:
+        """Take the records of the spans, which are its own from now on, and what gives their stamps."""
+        self._known: list[Any] = known
         self._stamps = stamps
 
     def __len__(self) -> int:
@@ -103,7 +103,7 @@ class Leaving(Sequence[ReleasedSpan]):
 
     def copy(self) -> Leaving:
         """Return the same spans, to be let go apart from these."""
-        return Leaving(self._known, self._stamps)
+        return Leaving([*self._known], self._stamps)
 
     def let_go(self, start: int, stop: int) -> None:
         """Forget spans that have left. Many at once would keep the interpreter busy for long."""

@@ -21,10 +21,14 @@ BACKOFF_S = 0.25
 
 
 class Tries:
-    """Calls one exporter. Without time for a pause it is tried once, and not at all any more once it was given up."""
+    """Calls one exporter. Without time for a pause it is tried once, and not at all any more once it was given up.
+
+    ``rest`` lets other threads in, where there is time for that; everything on the way to the exporter shares it.
+    """
 
     def __init__(self, exporter: SpanExporter) -> None:
-        self._export = WayOut(exporter, Pace(self.is_hurried))
+        self.rest = Pace(self.is_hurried)
+        self._export = WayOut(exporter, self.rest)
         self.reset()
 
     def reset(self) -> None:

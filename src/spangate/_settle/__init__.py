@@ -144,6 +144,7 @@ class Settler:
         else:
             self._decider.rule(decided, above.ruling, above.verdict_span_id)
         self._decider.follow(decided, look)
+        self._looks.free(look)
 
     def _decide(self, tree: Tree, look: Look, trigger: Trigger) -> list[float]:
         """Decide a tree as it was seen, or as it stands if it may not wait. Returns its grace's end if it goes on."""

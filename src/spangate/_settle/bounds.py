@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spangate._adapter import held_bytes
 from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD, Tree
+from spangate._paced import resting
 from spangate._records import Trigger
 
 SPARED = 2
@@ -68,7 +69,8 @@ class Scales:
             if _is_over(tree) and tree.spared < SPARED:
                 tree.spared += 1
             else:
-                tree.weight += sum(SPAN_OVERHEAD + held_bytes(span) for span in self._buffer.take_fresh(tree))
+                fresh = resting(self._buffer.take_fresh(tree), self._buffer.rest)
+                tree.weight += sum(SPAN_OVERHEAD + held_bytes(span) for span in fresh)
 
     def overdue(self, now: float) -> Iterator[tuple[Tree, Trigger]]:
         """Yield the trees that must go now, with the reason."""

@@ -77,8 +77,9 @@ class Claims:
             spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.spans)]
             run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=roots)
         self._decider.decide(run, bearer, decided)
-        for its_decided, _ in claimed:
+        for its_decided, its_look in claimed:
             self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)
+            self._looks.free(its_look)
 
 
 def _is_candidate(tree: Tree, look: Look) -> bool:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Ruling
 from spangate._judge import Panel
-from spangate._pace import Pace
-from spangate._paced import paced
+from spangate._paced import paced, take_apart
 from spangate._records import Gate, Span, Verdict
+from spangate._release.chunks import Parcel
 from spangate._release.fan_out import FanOut
 from spangate._release.parcels import passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._run import Run
@@ -41,10 +41,9 @@ class Decider:
         self._panel = Panel(gates)
         self._on_verdict = on_verdict
         self._dry_run = dry_run
-        self._rest = Pace(buffer.is_crowded)
 
     def decide(self, run: Run, bearer: Span, decided: Decided) -> None:
-        """Judge ``run`` and line up the result.
+        """Judge ``run`` and line up the result. Its spans leave, or are freed: the list that they are in is taken over.
 
         ``bearer`` is the span that bears the verdict attributes of a released run; the ruling is written into
         ``decided``. A run that follows a decided one too late names that one's verdict span. One that cannot be judged
@@ -62,27 +61,36 @@ class Decider:
             self._tell(verdict)
 
     def _line_up(self, run: Run, bearer: Span, decided: Decided) -> Verdict:
-        self._rest()
+        self._buffer.rest()
         start = time.perf_counter()
-        spans = paced(run.spans, self._rest)
+        spans = paced(run.spans, self._buffer.rest)
         if spans is not run.spans:
             run = replace(run, spans=spans)
         verdict = self._panel.judge(run)
         if decided.supersedes is not None:
             verdict = replace(verdict, supersedes=format(decided.supersedes, "016x"))
         refused = verdict.verdict == "fail" and not self._dry_run
-        if not refused:
-            if verdict.spans_withheld:
-                verdict = replace(verdict, spans_withheld=0)
-            self._sender.put(run_parcel(run, bearer, verdict, self._telemetry))
-        is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
-        if run.root.sampled and not is_told:
-            self._sender.put(verdict_parcel(verdict, place_of(run), 0, self._telemetry))
+        if not refused and verdict.spans_withheld:
+            verdict = replace(verdict, spans_withheld=0)
+        parcels = [*self._parcels(run, bearer, verdict, refused=refused)]
+        run.take_apart(self._buffer.rest)  # before anything leaves: it is new to the garbage collector, and large
+        if refused:
+            take_apart(run.spans, self._buffer.rest)
+        for parcel in parcels:
+            self._sender.put(parcel)
         self._telemetry.withhold(verdict.spans_withheld)
         self._telemetry.judged(verdict, time.perf_counter() - start)
         number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id
         self.rule(decided, "fail" if refused else "pass", number)
         return verdict
+
+    def _parcels(self, run: Run, bearer: Span, verdict: Verdict, *, refused: bool) -> Iterator[Parcel]:
+        place, root_sampled = place_of(run), run.root.sampled
+        if not refused:
+            yield run_parcel(run, bearer, verdict, self._telemetry)
+        is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
+        if root_sampled and not is_told:
+            yield verdict_parcel(verdict, place, 0, self._telemetry)
 
     def rule(self, decided: Decided, ruling: Ruling, bearer_id: int | None = None) -> None:
         """Write down what was decided; spans that ended meanwhile follow."""

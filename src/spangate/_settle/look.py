@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,7 @@ from spangate._buffer.gather import remembered, unread
 from spangate._buffer.trace import is_live
 from spangate._buffer.tree import Decided, Tree
 from spangate._dialects import classify
-from spangate._pace import Pace
-from spangate._paced import paced
+from spangate._paced import paced, resting, take_apart
 from spangate._records import Span
 from spangate._stamp import stamps_of
 
@@ -35,14 +34,14 @@ class Look:
 
 
 def read(
-    held: Sequence[Any], activity: int = 0, tree: Tree | None = None, rest: Callable[[], None] | None = None
+    held: Iterable[Any], activity: int = 0, tree: Tree | None = None, rest: Callable[[], None] | None = None
 ) -> Look:
     """Read SDK spans, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since.
 
     ``rest`` is called after every few spans.
     """
     spans: list[Span] = []
-    for source in held if rest is None else paced(held, rest):
+    for source in held if rest is None else resting(held, rest):
         span = record(source, is_open=is_live(source))
         if span.dropped_attributes and tree is not None:
             _put_back(span, tree)
@@ -72,7 +71,6 @@ class Looks:
 
     def __init__(self, buffer: Buffer) -> None:
         self._buffer = buffer
-        self._rest = Pace(buffer.is_crowded)
         self._looks: dict[Tree, Look] = {}
 
     def at(self, tree: Tree) -> Look:
@@ -80,15 +78,16 @@ class Looks:
         look = self._looks.get(tree)
         if look is None or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
-            look = self._looks[tree] = _with_root(tree, read(glimpse.spans, glimpse.activity, tree, self._rest))
+            look = self._looks[tree] = _with_root(tree, read(glimpse, glimpse.activity, tree, self._buffer.rest))
         return look
 
     def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
         """Take the tree out of the buffer. None if something started or ended since ``look``: look again."""
-        decided = remembered(tree, run_id, paced(look.spans, self._rest))
+        decided = remembered(tree, run_id, paced(look.spans, self._buffer.rest))
         if not self._buffer.close(tree, decided, look.activity):
             return None
         self._looks.pop(tree, None)
+        tree.take_apart(self._buffer.rest)
         return decided
 
     def seize(self, tree: Tree, run_id: str) -> tuple[Decided, Look] | None:
@@ -98,10 +97,15 @@ class Looks:
         if glimpse is None:
             return None
         self._looks.pop(tree, None)
-        look = read(glimpse.spans, glimpse.activity, tree, self._rest)
-        now_known = remembered(tree, run_id, paced(look.spans, self._rest))
+        look = read(glimpse, glimpse.activity, tree, self._buffer.rest)
+        tree.take_apart(self._buffer.rest)
+        now_known = remembered(tree, run_id, paced(look.spans, self._buffer.rest))
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
         return decided, look
+
+    def free(self, look: Look) -> None:
+        """Let go of what was read, with rests: whoever lets go last frees it all."""
+        take_apart(look.spans, self._buffer.rest)
 
     def keep(self, trees: Collection[Tree]) -> None:
         """Forget what was read of all other trees."""

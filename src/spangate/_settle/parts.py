@@ -151,7 +151,8 @@ class Parts:
         tree.runs += 1
         self._buffer.free_claims(tree, candidates)
         notes = [*self._terms.notes, *notes_of(tree, part.root, part.spans, trigger)]
-        self._claims.decide(Run(run_id, part.root, part.spans, trigger, notes), part.bearer, decided, candidates)
+        run = Run(run_id, part.root, [*part.spans], trigger, notes)
+        self._claims.decide(run, part.bearer, decided, candidates)
         return True
 
     def _take(self, tree: Tree, part: Part, look: Look, decided: Decided, *, is_quiet: bool) -> bool:
