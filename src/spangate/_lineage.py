@@ -16,22 +16,21 @@ def nearest(run: Run, wanted: Callable[[Span], bool]) -> LookUp:
 
     What one look-up walks past is remembered for the next, so that a deep tree costs each of its spans one step.
     """
-    known: dict[int, Span | None] = {}
-    parents = run.parents
+    known: dict[Span, Span | None] = {}
+    parent_of = run.parent_of
 
     def look_up(span: Span) -> Span | None:
-        found = parents.get(id(span))
-        passed: list[int] = []
+        found = parent_of(span)
+        passed: list[Span] = []
         while found is not None and not wanted(found):
-            key = id(found)
-            if key in known:
-                found = known[key]
+            if found in known:
+                found = known[found]
                 break
-            known[key] = None  # so that a cycle of parents ends here
-            passed.append(key)
-            found = parents.get(key)
-        for key in passed:
-            known[key] = found
+            known[found] = None  # so that a cycle of parents ends here
+            passed.append(found)
+            found = parent_of(found)
+        for below in passed:
+            known[below] = found
         return found
 
     return look_up
@@ -39,11 +38,11 @@ def nearest(run: Run, wanted: Callable[[Span], bool]) -> LookUp:
 
 def nested(run: Run, spans: Iterable[Span], role: Role, ends: Set[Role]) -> Iterator[tuple[Span, Span]]:
     """Yield those of ``spans`` that are inside a span of ``role``, with that span; none of ``ends`` lies between."""
-    parents = run.parents
+    parent_of = run.parent_of
     stops = {role, *ends}
     look_up = nearest(run, lambda span: span.role in stops)
     for span in spans:
-        above = parents.get(id(span))
+        above = parent_of(span)
         if above is not None and above.role not in stops:
             above = look_up(above)  # every span below it takes the same way up, which is walked once
         if above is not None and above.role == role and above is not span:

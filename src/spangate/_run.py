@@ -64,9 +64,9 @@ class Run:
         return {}
 
     @cached_property
-    def _by_trace(self) -> dict[int, dict[int, Span]]:
+    def by_id(self) -> dict[int, dict[int | None, Span]]:
         """Spans by trace id and span id; of two spans with one id the first that started."""
-        traces: dict[int, dict[int, Span]] = {}
+        traces: dict[int, dict[int | None, Span]] = {}
         trace_id, trace = -1, {}  # most runs have one: no pair of ids is made for each span
         for span in self.spans:
             if span.trace_id != trace_id:
@@ -75,24 +75,11 @@ class Run:
         return traces
 
     @cached_property
-    def twins(self) -> frozenset[int]:
-        """The identities of spans whose id an earlier span of the run has."""
-        if sum(map(len, self._by_trace.values())) == len(self.spans):
+    def twins(self) -> frozenset[Span]:
+        """The spans whose id an earlier span of the run has."""
+        if sum(map(len, self.by_id.values())) == len(self.spans):
             return frozenset()
-        return frozenset(id(span) for span in self.spans if self._by_trace[span.trace_id][span.span_id] is not span)
-
-    @cached_property
-    def parents(self) -> dict[int, Span]:
-        """Parents that are in the run, by the identity of the child."""
-        found: dict[int, Span] = {}
-        trace_id, trace = -1, {}
-        for span in self.spans:
-            if span.trace_id != trace_id:
-                trace_id, trace = span.trace_id, self._by_trace[span.trace_id]
-            parent = None if span.parent_id is None else trace.get(span.parent_id)
-            if parent is not None:
-                found[id(span)] = parent
-        return found
+        return frozenset(span for span in self.spans if self.by_id[span.trace_id][span.span_id] is not span)
 
     @cached_property
     def children(self) -> dict[tuple[int, int], list[Span]]:
@@ -126,7 +113,8 @@ class Run:
 
     def parent_of(self, span: Span) -> Span | None:
         """Return the parent of ``span``, which is in the run, if it is there too."""
-        return self.parents.get(id(span))
+        trace = self.by_id.get(span.trace_id)
+        return None if trace is None else trace.get(span.parent_id)
 
     def children_of(self, span: Span) -> Sequence[Span]:
         """Return the direct children of ``span``, in the order of their starts."""

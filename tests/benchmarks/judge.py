@@ -19,7 +19,7 @@ from tests.benchmarks._rows import Row
 LIMIT_US = 10
 GROWTH = 11
 SMALL, LARGE = 100_000, 1_000_000
-LAPS = 5
+LAPS = 9
 _ENCODED = 10_000
 
 

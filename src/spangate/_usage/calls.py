@@ -72,7 +72,7 @@ def calls_of(run: Run) -> Calls:
     """
     generations, twins = run.of_role("generation"), run.twins
     if twins:
-        generations = run.walk([span for span in generations if id(span) not in twins])
+        generations = run.walk([span for span in generations if span not in twins])
     seen: dict[Span, Sighting] = {}
     for inner, outer in nested(run, generations, "generation", _ENDS_STACK):
         nest(_sighting(seen, inner), _sighting(seen, outer))
@@ -96,8 +96,8 @@ def _sighting(seen: dict[Span, Sighting], span: Span) -> Sighting:
 
 def _claimed(run: Run, generations: Sequence[Span]) -> Iterator[tuple[Span, Span]]:
     """Yield the generations in trees of their own that another one holds, with that one."""
-    claimed = {id(root) for root in run.claimed}
-    for stray in [span for span in generations if id(span) in claimed] if claimed else ():
+    claimed = set(run.claimed)
+    for stray in [span for span in generations if span in claimed] if claimed else ():
         host = next((host for host in generations if _holds(host, stray)), None)
         if host is not None:
             yield stray, host

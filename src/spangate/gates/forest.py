@@ -38,21 +38,23 @@ class Forest:
 
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield the findings in the order of the spans' starts, cycles last."""
-        claimed = {id(span) for span in run.claimed}
+        claimed = set(run.claimed)
         traces = {run.root.trace_id, *(span.trace_id for span in run.claimed if span.parent_id is None)}
-        parents, twins = run.parents, run.twins
+        twins = run.twins
         turned: list[Span] = []
+        trace_id, in_trace = -1, {}
         for span in run.spans:
-            trace_id = span.trace_id
-            if trace_id not in traces:
-                traces.add(trace_id)
-                yield Finding("forest.multiple_trace_ids", span, f"trace {span.hex_trace_id} beside the root's own")
-            if id(span) in twins:
+            if span.trace_id != trace_id:
+                trace_id, in_trace = span.trace_id, run.by_id[span.trace_id]
+                if trace_id not in traces:
+                    traces.add(trace_id)
+                    yield Finding("forest.multiple_trace_ids", span, f"trace {span.hex_trace_id} beside the root's own")
+            if twins and span in twins:
                 yield Finding("forest.duplicate_span_id", span, "another span of the run has this id")
-            parent = parents.get(id(span))
+            parent = in_trace.get(span.parent_id)
             if parent is None:
                 if span is not run.root:
-                    yield from _without_parent(run, span, claimed=id(span) in claimed)
+                    yield from _without_parent(run, span, claimed=span in claimed)
                 continue
             if parent.end_ns is not None and span.start_ns > parent.end_ns:
                 yield from self._late(span, parent, span.start_ns - parent.end_ns)
@@ -101,13 +103,13 @@ def _other_host(span: Span, parent: Span) -> bool:
 
 def _cycles(run: Run, turned: Iterable[Span]) -> Iterator[Finding]:
     """Find parents that go round. In every circle some span did not start after its parent: ``turned`` holds these."""
-    clear: set[int] = set()
+    clear: set[Span] = set()
     for span in turned:
-        path: dict[int, Span] = {}
+        path: set[Span] = set()
         above: Span | None = span
-        while above is not None and id(above) not in clear and id(above) not in path:
-            path[id(above)] = above
+        while above is not None and above not in clear and above not in path:
+            path.add(above)
             above = run.parent_of(above)
-        if above is not None and id(above) in path:
+        if above is not None and above in path:
             yield Finding("forest.parent_cycle", above, f"'{shown(above.name)}' is its own ancestor")
         clear.update(path)
