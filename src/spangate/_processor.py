@@ -23,6 +23,7 @@ from spangate._release.flush import Flush
 from spangate._sdk.exporter import otlp_exporter
 from spangate._sdk.fields import started
 from spangate._sdk.forks import after_fork
+from spangate._sdk.lighten import lighten
 from spangate._sdk.outlook import Outlook
 from spangate._settle import Settler
 from spangate._settle.bounds import Bounds, Scales
@@ -127,6 +128,7 @@ class GateSpanProcessor(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Put the ended span in the place of the live one."""
         try:
+            lighten(span)
             context = span.context
             if not self._buffer.end(context[0], context[1], span):
                 self._end_unheld(span)

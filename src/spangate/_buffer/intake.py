@@ -25,6 +25,8 @@ from spangate._buffer.tree import Decided, Tree, Unseen
 
 FRESH_LIMIT = 4096
 """So many unmeasured spans of one tree wake the worker, though its root has not ended."""
+ARRIVED_LIMIT = 32
+"""So many ended spans of a tree wait for their places before a hook puts them there."""
 LEAST_ROOM = 32
 """For so many spans at least there is room in a quick tree before they are counted."""
 CROWDED = 2
@@ -141,6 +143,12 @@ class Intake:
     def _absorb(self, tree: Tree, ids: Sequence[int]) -> None:
         """Put spans that have arrived in the places of the live ones."""
         spans, arrived = tree.spans, tree.arrived
+        if tree.quick:  # nothing was taken out of it, so all in one go
+            ended = [*map(arrived.pop, ids)]
+            spans.update(zip(ids, ended, strict=True))
+            tree.fresh += ended
+            tree.ended += len(ended)
+            return
         for span_id in ids:
             if span_id in spans and span_id in arrived:  # else it was taken out, or put in its place, meanwhile
                 spans[span_id] = span = arrived.pop(span_id)
@@ -214,8 +222,13 @@ class Intake:
         if tree is not None and span_id != tree.root_id:
             held = tree.spans.get(span_id)
             if held is not None and held is not span:
-                tree.arrived[span_id] = span
-                return tree.quick or self._end_after_all(tree, span_id, span)
+                arrived = tree.arrived
+                arrived[span_id] = span
+                if not tree.quick:
+                    return self._end_after_all(tree, span_id, span)
+                if len(arrived) >= ARRIVED_LIMIT:
+                    self._absorb_quick(tree)
+                return True
         with self._lock:
             if tree is None or not tree.quick or span_id != tree.root_id:
                 return self._end(trace_id, span_id, span)
@@ -224,6 +237,15 @@ class Intake:
             tree.fresh.append(span)
             self._note_end(tree, span_id)
             return True
+
+    def _absorb_quick(self, tree: Tree) -> None:
+        """Let go of live spans while they are young, before the garbage collector counts them among what stays."""
+        if self._lock.acquire(blocking=False):
+            try:
+                if tree.quick:
+                    self._absorb(tree, [*tree.arrived])
+            finally:
+                self._lock.release()
 
     def _end_after_all(self, tree: Tree, span_id: int, span: Any) -> bool:
         """End by the lock what arrived at a tree just when the quick way to it was closed, if nobody has seen it."""
@@ -259,7 +281,9 @@ class Intake:
             tree.end_order = self._order = self._order + 1
             tree.root_ended_at = now
             self._ended[tree] = None
-            self._slow(tree)  # nothing is absorbed here: that takes as long as there are spans
+            if len(tree.arrived) <= ARRIVED_LIMIT:  # as a rule; if hooks could not get at the lock, they are very many
+                self._absorb(tree, [*tree.arrived])
+            self._slow(tree)
         if tree.piecewise:
             self._stirred[tree] = None
         if not self._armed:

@@ -137,6 +137,12 @@ def _put(span: Span, key: str, value: str) -> None:
 
 _KNOWN: Final = _known_types()
 
+
+def is_known(kind: type) -> bool:
+    """Say whether it is known what spans of this class keep in their fields."""
+    return kind in _KNOWN
+
+
 started: Final[Callable[[Span], Fields]] = _STARTED if _KNOWN else _started_by_properties
 """Returns the context of a span that starts, its parent's, and its attributes."""
 
