@@ -17,7 +17,7 @@ from tests.benchmarks._rows import Row
 from tests.benchmarks._workload import RUN_SPANS, Counter, agent_run, model_run, tracer_of
 
 LIMIT = 1.05
-LAPS = 12
+LAPS = 40
 HEATS = 8
 RUNS = 50
 WARM_UP = 5
