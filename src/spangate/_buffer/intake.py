@@ -144,9 +144,9 @@ class Intake:
         """Put spans that have arrived in the places of the live ones."""
         spans, arrived = tree.spans, tree.arrived
         if tree.quick:  # nothing was taken out of it, so all in one go
-            ended = [*map(arrived.pop, ids)]
-            spans.update(zip(ids, ended, strict=True))
-            tree.fresh += ended
+            ended = {span_id: span for span_id in ids if (span := arrived.pop(span_id, None)) is not None}
+            spans.update(ended)
+            tree.fresh += ended.values()
             tree.ended += len(ended)
             return
         for span_id in ids:
