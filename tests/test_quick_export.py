@@ -17,7 +17,7 @@ from opentelemetry.exporter.otlp.proto.http import trace_exporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan
+from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -241,6 +241,31 @@ def test_an_encoder_that_breaks_on_the_probe_is_used(monkeypatch: pytest.MonkeyP
     with http_sink() as sink:
         assert WayOut(OTLPSpanExporter(sink.endpoint), no_rest)([span()]) is SpanExportResult.SUCCESS
     assert sink.names == []
+
+
+def test_an_exporter_that_is_a_double_or_a_proxy_is_called_as_ever() -> None:
+    kept: list[Any] = []
+    exporter: Any = SimpleNamespace(export=kept.extend, shutdown=no_rest, force_flush=lambda: True)
+    gate = GateSpanProcessor(exporter)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(gate)
+    provider.get_tracer("test").start_span("kept").end()
+    assert gate.force_flush()
+    assert [one.name for one in kept] == ["kept"]
+    provider.shutdown()
+
+
+def test_an_export_of_the_sdk_that_has_a_closure_is_run_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+
+    def export(_self: Any, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        written.append(encode_spans(spans).SerializePartialToString())
+        return SpanExportResult.SUCCESS
+
+    monkeypatch.setattr(OTLPSpanExporter, "export", export)
+    exporter = OTLPSpanExporter("http://127.0.0.1:9/v1/traces")
+    assert WayOut(exporter, no_rest)([span()]) is SpanExportResult.SUCCESS
+    assert written == [encode_spans([span()]).SerializePartialToString()]
 
 
 @pytest.mark.parametrize("module", [None, SimpleNamespace()], ids=["not imported", "without the class"])

@@ -7,6 +7,7 @@ hands it the spans in such a way that the others get their turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Final, TypeVar, overload
 
@@ -70,8 +71,10 @@ def take_apart(container: object, rest: Callable[[], None]) -> None:
         if not isinstance(top, (dict, list)) or not top:
             todo.pop()
             continue
+        freed: list[Any] = []
         if isinstance(top, dict):
-            freed = [top.popitem()[1] for _ in range(min(_FREED, len(top)))]
+            with suppress(KeyError):  # a hook that comes late may have taken back what it put there
+                freed += [top.popitem()[1] for _ in range(min(_FREED, len(top)))]
         else:
             freed = top[-_FREED:]
             del top[-_FREED:]

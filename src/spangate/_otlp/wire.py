@@ -37,7 +37,7 @@ def _text_head(size: int) -> bytes:
     return b"\x12" + _long_varint(1 + len(length) + size) + b"\x0a" + length
 
 
-_SMALL: Final = 4096
+_SMALL: Final = 2048
 _VARINTS: Final = [_long_varint(number) for number in range(_SMALL)]
 _TEXT_HEADS: Final = [_text_head(size) for size in range(_SMALL)]
 _heads: dict[str, bytes] = {}

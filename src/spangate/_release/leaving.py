@@ -17,7 +17,7 @@ from spangate._sdk.odd import MAX_TIME, clean_text, code_of, is_sendable, kind_o
 from spangate._verdict.account import clean
 
 Thing = TypeVar("Thing")
-_NOTHING = (0, 0, 0)
+_NONE_DROPPED = (0, 0, 0)
 
 
 class ReleasedSpan(ReadableSpan):
@@ -53,7 +53,7 @@ class ReleasedSpan(ReadableSpan):
         self._resource = _resources.get(span.resource)
         self._instrumentation_scope = _scopes.get(span.instrumentation_scope)
         is_whole = not (dropped or known.dropped_events or known.dropped_links)
-        self._spangate_dropped = _NOTHING if is_whole else (dropped, known.dropped_events, known.dropped_links)
+        self._spangate_dropped = _NONE_DROPPED if is_whole else (dropped, known.dropped_events, known.dropped_links)
 
     @property
     def dropped_attributes(self) -> int:

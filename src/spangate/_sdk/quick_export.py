@@ -50,7 +50,7 @@ class WayOut:
 
     def __init__(self, exporter: SpanExporter, rest: Callable[[], None]) -> None:
         self._exporter = exporter
-        self._own = type(exporter).export
+        self._own = getattr(type(exporter), "export", None)  # a double or a proxy has it on the instance alone
         self._quick = _quick_of(self._own, rest)
 
     def __call__(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -71,7 +71,7 @@ def _quick_of(export: Any, rest: Callable[[], None]) -> Export | None:
     if not _agree(encode_spans):
         return None
     known = {**export.__globals__, _ENCODE: partial(_encode, encode_spans, rest)}
-    return FunctionType(export.__code__, known, export.__name__, export.__defaults__)
+    return FunctionType(export.__code__, known, export.__name__, export.__defaults__, export.__closure__)
 
 
 def _encode(encode_spans: Callable[[Any], Request], rest: Callable[[], None], spans: Sequence[ReadableSpan]) -> Request:

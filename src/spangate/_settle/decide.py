@@ -74,14 +74,14 @@ class Decider:
             verdict = replace(verdict, spans_withheld=0)
         parcels = [*self._parcels(run, bearer, verdict, refused=refused)]
         run.take_apart(self._buffer.rest)  # before anything leaves: it is new to the garbage collector, and large
-        if refused:
-            take_apart(run.spans, self._buffer.rest)
         for parcel in parcels:
             self._sender.put(parcel)
         self._telemetry.withhold(verdict.spans_withheld)
         self._telemetry.judged(verdict, time.perf_counter() - start)
         number = verdict_span_id(run.run_id, 0) if refused else bearer.span_id
         self.rule(decided, "fail" if refused else "pass", number)
+        if refused:
+            take_apart(run.spans, self._buffer.rest)  # at last: until here they would count as lost
         return verdict
 
     def _parcels(self, run: Run, bearer: Span, verdict: Verdict, *, refused: bool) -> Iterator[Parcel]:
