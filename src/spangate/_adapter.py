@@ -16,6 +16,7 @@ from spangate._payload import mapping_bytes, text_bytes
 from spangate._records import Event, Link, Span, SpanStatus, Verdict
 from spangate._sdk.fields import whole
 from spangate._sdk.odd import clean_text, code_of, kind_of, nanoseconds, sendable, text
+from spangate._sdk.unshared import holds_alone
 from spangate._verdict.account import EVALUATION_EVENT, evaluation, verdict_span_attributes, verdict_span_id
 from spangate._version import __version__
 
@@ -28,8 +29,10 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NO_PARENT = (None, None, False, TraceFlags.SAMPLED)
 
 
-def record(span: ReadableSpan, *, is_open: bool) -> Span:
+def record(span: ReadableSpan, *, is_open: bool, is_shared: bool = True) -> Span:
     """Read an SDK span. The attributes are copied: an open span is still being written, an ended one may be redacted.
+
+    Only those of an ended span that is not ``is_shared``, which nobody but its reader holds, are taken as they are.
 
     What is ordinary is told here rather than in the functions for odd values: this runs for every span there is.
     """
@@ -50,7 +53,7 @@ def record(span: ReadableSpan, *, is_open: bool) -> Span:
         scope if type(scope) is str else text(scope or ""),
         "UNSET" if code is _UNSET else _STATUS.get(code_of(code), "UNSET"),
         text(description) if description else "",
-        attributes.copy() if attributes else _NOTHING,
+        (attributes.copy() if is_open or is_shared or not holds_alone(span) else attributes) if attributes else _NOTHING,
         _events(events) if events else (),
         _links(links) if links else (),
         resource,

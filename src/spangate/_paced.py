@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final, TypeVar, overload
 
 Item = TypeVar("Item")
@@ -52,6 +52,13 @@ class Paced(Sequence[Item]):
         for start in range(0, len(self._items), STRIDE):
             yield self._items[start : start + STRIDE]
             self.rest()
+
+
+def strides(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield ``items`` in lists of a few."""
+    left = iter(items)
+    while stride := list(islice(left, STRIDE)):
+        yield stride
 
 
 def resting(items: Iterable[Item], rest: Callable[[], None]) -> Iterator[Item]:

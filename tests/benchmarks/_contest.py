@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
-from statistics import quantiles
+from statistics import geometric_mean, quantiles
 from typing import TypeAlias
 
 Lap: TypeAlias = Callable[[], float]
@@ -19,21 +19,23 @@ Prepare: TypeAlias = Callable[[], Lap]
 _spawn = multiprocessing.get_context("spawn")
 
 
-def calm(laps: Sequence[float]) -> float:
-    """Return the lower quartile: what a lap costs when little else happens on the machine.
+def calm(heats: Sequence[Sequence[float]]) -> float:
+    """Return what a lap costs when little else happens on the machine: the mean over the heats of the lower quartile.
 
-    A median follows the neighbours of a shared machine, and a minimum leaves out what the garbage collector does.
+    A median follows the neighbours of a shared machine, and a minimum leaves out what the garbage collector does. The
+    mean is the geometric one, so that the ratio of two such figures is the mean of the ratios within the heats: between
+    two heats the machine itself may become slower or faster.
     """
-    return quantiles(laps, n=4, method="inclusive")[0]
+    return geometric_mean(quantiles(laps, n=4, method="inclusive")[0] for laps in heats)
 
 
-def races(contestants: Mapping[str, Prepare], laps: int, heats: int) -> dict[str, list[float]]:
-    """Return what each contestant measured in the laps of all ``heats``.
+def races(contestants: Mapping[str, Prepare], laps: int, heats: int) -> dict[str, list[list[float]]]:
+    """Return what each contestant measured in the laps of each of the ``heats``.
 
     Each heat has processes of its own: where the heap of a process happens to lie is worth some percent.
     """
     found = [race(contestants, laps) for _ in range(heats)]
-    return {name: [lap for heat in found for lap in heat[name]] for name in contestants}
+    return {name: [heat[name] for heat in found] for name in contestants}
 
 
 def race(contestants: Mapping[str, Prepare], laps: int, *, warm_up: bool = True) -> dict[str, list[float]]:

@@ -59,18 +59,15 @@ def _helper(make: _Maker, tool: ReadableSpan, begin: int) -> Iterator[ReadableSp
 
 
 class _Maker:
-    """Makes the spans of one trace. Attributes that do not change from span to span are made once."""
+    """Makes the spans of one trace. Each has attributes of its own, as in the SDK."""
 
     def __init__(self, *, with_messages: bool) -> None:
         self._ids = itertools.count(1)
         self._with_messages = with_messages
-        self.agent = BoundedAttributes(attributes=AGENT)
-        self.step = BoundedAttributes(attributes={"gen_ai.operation.name": "execute_event_loop_cycle"})
+        self.agent = AGENT
+        self.step = {"gen_ai.operation.name": "execute_event_loop_cycle"}
         self._tools = [
-            BoundedAttributes(
-                attributes={**TOOL, "gen_ai.tool.call.id": f"call_{turn}", "gen_ai.tool.call.result": "42"}
-            )
-            for turn in range(TURNS)
+            {**TOOL, "gen_ai.tool.call.id": f"call_{turn}", "gen_ai.tool.call.result": "42"} for turn in range(TURNS)
         ]
 
     def tool(self, parent: ReadableSpan, begin: int, end: int, turn: int) -> ReadableSpan:
@@ -88,7 +85,7 @@ class _Maker:
         if self._with_messages:
             attributes |= {"gen_ai.input.messages": SENT[turn], "gen_ai.output.messages": ANSWERS[turn]}
         end = begin + _TURN_NS // 3
-        return self.span("chat gpt-4o", parent, begin, end, BoundedAttributes(attributes=attributes), SpanKind.CLIENT)
+        return self.span("chat gpt-4o", parent, begin, end, attributes, SpanKind.CLIENT)
 
     def span(
         self,
@@ -104,7 +101,7 @@ class _Maker:
             context=SpanContext(_TRACE_ID, next(self._ids), is_remote=False, trace_flags=_SAMPLED),
             parent=None if parent is None else parent.context,
             resource=_RESOURCE,
-            attributes=attributes,
+            attributes=BoundedAttributes(attributes=attributes),
             events=BoundedList(_MAX_LISTED),
             links=BoundedList(_MAX_LISTED),
             kind=kind,

@@ -13,14 +13,15 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from spangate._run import Run
 from spangate._settle.look import read
 from spangate.gates import Budget, Completeness, Forest
-from tests.benchmarks._contest import Lap, Prepare, calm, race
+from tests.benchmarks._contest import Lap, Prepare, calm, races
 from tests.benchmarks._long_run import long_run
 from tests.benchmarks._rows import Row
 
 LIMIT_US = 10
 GROWTH = 11
 SMALL, LARGE = 100_000, 1_000_000
-LAPS = 9
+LAPS = 4
+HEATS = 3
 _ENCODED = 10_000
 
 
@@ -37,7 +38,7 @@ def rows() -> Iterator[Row]:
         "small, with messages": partial(prepare, SMALL, with_messages=True),
         "encoder": prepare_encoder,
     }
-    figures = {name: calm(laps) for name, laps in race(contestants, LAPS).items()}
+    figures = {name: calm(laps) for name, laps in races(contestants, LAPS, HEATS).items()}
     named = {
         "large": (f"a run of {LARGE:,}", LIMIT_US),
         "small": (f"a run of {SMALL:,}", None),

@@ -12,8 +12,9 @@ from spangate._buffer.gather import remembered, unread
 from spangate._buffer.trace import is_live
 from spangate._buffer.tree import Decided, Tree
 from spangate._dialects import classify
-from spangate._paced import paced, resting, take_apart
+from spangate._paced import paced, strides, take_apart
 from spangate._records import Span
+from spangate._sdk.unshared import told_apart
 from spangate._stamp import stamps_of
 
 
@@ -36,17 +37,20 @@ class Look:
 def read(
     held: Iterable[Any], activity: int = 0, tree: Tree | None = None, rest: Callable[[], None] | None = None
 ) -> Look:
-    """Read SDK spans, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since.
+    """Read SDK spans that a container holds, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since.
 
     ``rest`` is called after every few spans.
     """
     spans: list[Span] = []
-    for source in held if rest is None else resting(held, rest):
-        span = record(source, is_open=is_live(source))
-        if span.dropped_attributes and tree is not None:
-            _put_back(span, tree)
-        classify(span)
-        spans.append(span)
+    for stride in strides(held):
+        for source, is_unshared in told_apart(stride):
+            span = record(source, is_open=is_live(source), is_shared=not is_unshared)
+            if span.dropped_attributes and tree is not None:
+                _put_back(span, tree)
+            classify(span)
+            spans.append(span)
+        if rest is not None:
+            rest()
     return Look(spans, activity)
 
 
