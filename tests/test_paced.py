@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -90,3 +95,57 @@ def test_a_thread_rests_when_it_has_worked_for_long_and_nothing_hurries(monkeypa
     now, hurried = 3 * SLICE_S, True
     pace()
     assert rested == [REST_S]
+
+
+def collections_while(do: Callable[[], None]) -> list[int]:
+    """Return the generations that were collected meanwhile in this thread."""
+    found: list[int] = []
+    here = threading.get_ident()
+
+    def hear(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start" and threading.get_ident() == here:
+            found.append(info["generation"])
+
+    gc.callbacks.append(hear)
+    try:
+        do()
+    finally:
+        gc.callbacks.remove(hear)
+    return found
+
+
+def make_many(pace: Callable[[], None]) -> None:
+    """Make very many objects that stay, as judging does."""
+    kept: list[Any] = []
+    for number in range(50_000):
+        kept.append([number])
+        if number % STRIDE == 0:
+            pace()
+
+
+@pytest.fixture
+def _small_heap() -> Iterator[None]:
+    """Have the collector see few objects, so that many new ones make a full collection due."""
+    gc.freeze()
+    gc.collect()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("_small_heap")
+def test_a_thread_that_keeps_pace_begins_no_full_collection() -> None:
+    assert 2 in collections_while(lambda: make_many(lambda: None))
+    paced_ones = collections_while(lambda: make_many(Pace(lambda: True)))
+    assert 2 not in paced_ones
+    assert {0, 1} <= set(paced_ones)
+
+
+@pytest.mark.parametrize("off", [gc.disable, partial(gc.set_threshold, 0)])
+def test_a_program_without_automatic_collections_gets_none(off: Callable[[], None]) -> None:
+    thresholds = gc.get_threshold()
+    off()
+    try:
+        assert collections_while(lambda: make_many(Pace(lambda: True))) == []
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)

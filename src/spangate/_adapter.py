@@ -53,7 +53,11 @@ def record(span: ReadableSpan, *, is_open: bool, is_shared: bool = True) -> Span
         scope if type(scope) is str else text(scope or ""),
         "UNSET" if code is _UNSET else _STATUS.get(code_of(code), "UNSET"),
         text(description) if description else "",
-        (attributes.copy() if is_open or is_shared or not holds_alone(span) else attributes) if attributes else _NOTHING,
+        _NOTHING
+        if not attributes
+        else attributes.copy()
+        if is_open or is_shared or not holds_alone(span)
+        else attributes,
         _events(events) if events else (),
         _links(links) if links else (),
         resource,

@@ -37,9 +37,10 @@ class Look:
 def read(
     held: Iterable[Any], activity: int = 0, tree: Tree | None = None, rest: Callable[[], None] | None = None
 ) -> Look:
-    """Read SDK spans that a container holds, live or ended; of a ``tree`` with what it knows of attributes that the SDK evicted since.
+    """Read SDK spans that a container holds, live or ended.
 
-    ``rest`` is called after every few spans.
+    Those of a ``tree`` are read with what it knows of attributes that the SDK evicted since. ``rest`` is called after
+    every few spans.
     """
     spans: list[Span] = []
     for stride in strides(held):
