@@ -15,6 +15,7 @@ from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD, Tree
 from spangate._dialects import classify, dialect_of
 from spangate._forest import Unit
+from spangate._hosts import announce
 from spangate._pace import Pace
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
@@ -106,6 +107,7 @@ class GateSpanProcessor(SpanProcessor):
         self._closed = False
         self._faults: set[str] = set()
         after_fork(self._after_fork)
+        announce(self._buffer)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Hold the span with its tree, and stamp it."""

@@ -128,6 +128,26 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Exit:
+    """A program that ran and ended, as the operating system tells it, whatever its span says.
+
+    ``code`` is the exit code; killed by signal N is -N. ``timed_out`` says that it was killed because its time was up,
+    ``ended_ns`` is when that was seen, nanoseconds since the epoch. ``trace_id`` and ``span_id`` are the span's that was
+    opened for it. ``output_sha256`` is that of what it wrote, stdout NUL stderr, and ``output_bytes`` how much that was;
+    None where nobody here has read it.
+    """
+
+    invocation_id: str
+    code: int
+    timed_out: bool = False
+    ended_ns: int = 0
+    trace_id: int = 0
+    span_id: int = 0
+    output_sha256: str | None = None
+    output_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something a gate saw: ``code`` is stable and dotted (grouped on), ``detail`` is for people.
 

@@ -1,6 +1,7 @@
 """Spans of the runs still open. Holds the only lock and never calls out while holding it.
 
-What the hooks do stands in :mod:`spangate._buffer.intake`, with the state; here is what the one thread does that
+What the hooks do stands in :mod:`spangate._buffer.intake`, with the state, what others tell in
+:mod:`spangate._buffer.hearing`; here is what the one thread does that
 settles what is over.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat, takewhile
 from typing import Any
 
-from spangate._buffer.intake import Intake
+from spangate._buffer.hearing import Hearing
 from spangate._buffer.trace import is_live, take_one
 from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree, glimpse_of
 
@@ -19,7 +20,7 @@ _STRIDE = 256
 """So many spans are put in their places while the hooks wait for the lock."""
 
 
-class Buffer(Intake):
+class Buffer(Hearing):
     """The same trees, as the thread that settles them sees them: what is over is looked at and taken out."""
 
     def take_late(self) -> list[tuple[Decided, Sequence[Any]]]:

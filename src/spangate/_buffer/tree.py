@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any, Literal, TypeAlias
 
 from spangate._paced import take_apart
+from spangate._records import Exit, Finding
 
 Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "cut", "unseen"]
 """How a local root stands to its parent: it has none; the parent is in another process; a sampler dropped it; another
@@ -41,7 +42,8 @@ class Tree:
     ``runs`` counts what was decided in it, ``gone`` makes up in ``activity`` for what was taken out. ``stamps`` holds
     what the gate wrote on live spans, ``said`` what they said they were when they started; the SDK may evict either.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
-    it is over. Times are seconds on the buffer's clock.
+    it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the id
+    of a span. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -52,10 +54,12 @@ class Tree:
         "cut",
         "end_order",
         "ended",
+        "exits",
         "fresh",
         "gone",
         "is_doubled",
         "last_end_at",
+        "notes",
         "opened_at",
         "order",
         "overflowed",
@@ -123,6 +127,8 @@ class Tree:
         self.root: Any = None
         self.said: dict[int, tuple[str, Any]] = {}
         self.stamps: dict[int, Mapping[str, str | float]] = {}
+        self.exits: list[Exit] = []
+        self.notes: list[tuple[int, Finding]] = []
         self.runs = 0
         self.gone = 0
 

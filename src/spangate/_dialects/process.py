@@ -11,6 +11,7 @@ from spangate._dialects.plain import Plain
 from spangate._records import Role, Span
 
 EXIT_CODE: Final = "process.exit.code"
+PID: Final = "process.pid"
 EXECUTABLE: Final = "process.executable.name"
 _CALL_ID: Final = "gen_ai.tool.call.id"
 

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 import opentelemetry.context
-from opentelemetry.context import Context, set_value
+from opentelemetry.context import Context, get_value, set_value
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -28,6 +28,12 @@ def silenced() -> Context:
     context = set_value("suppress_instrumentation", True)  # noqa: FBT003  a context value, not a flag of ours
     key = getattr(opentelemetry.context, "_SUPPRESS_INSTRUMENTATION_KEY", None)
     return context if key is None else set_value(key, True, context)  # noqa: FBT003
+
+
+def is_suppressed() -> bool:
+    """Say whether whoever runs now wants no tracing: an exporter, for one."""
+    key = getattr(opentelemetry.context, "_SUPPRESS_INSTRUMENTATION_KEY", "suppress_instrumentation")
+    return bool(get_value("suppress_instrumentation") or get_value(key))
 
 
 class NoExporter(SpanExporter):

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from spangate._buffer import Buffer
-from spangate._buffer.gather import notes_of
+from spangate._buffer.gather import exits_of, notes_of
 from spangate._buffer.tree import Tree
 from spangate._forest import Unit, has_agent
+from spangate._hosts import look_after_programs
 from spangate._records import Trigger
 from spangate._release.flush import Flush
 from spangate._run import Run
@@ -54,6 +55,7 @@ class Settler:
             For each tree or part whose root has ended and that is held all the same: when its grace is over.
         """
         self._claims.refresh()
+        self._look_after_programs()
         for decided, late in self._buffer.take_late():
             self._decider.follow_late(decided, late)
         self._scales.weigh()
@@ -70,6 +72,11 @@ class Settler:
         self._looks.keep(self._buffer.ended())
         self._parts.keep(self._buffer.held())
         return waiting
+
+    def _look_after_programs(self) -> None:
+        """Note the exits of programs that nobody waits for, so that no run waits for what is over."""
+        if any(tree.open for tree in self._buffer.ended()):
+            look_after_programs()
 
     def give_up(self) -> None:
         """Drop everything that is held, and count it: something in it keeps the rest from being settled."""
@@ -159,6 +166,6 @@ class Settler:
             return []
         root = look.spans[0]
         notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger)]
-        run = Run(tree.tree_id, root, look.spans, trigger, notes)
+        run = Run(tree.tree_id, root, look.spans, trigger, notes, exits=exits_of(tree, look.spans))
         self._claims.decide(run, root, decided, candidates)
         return []

@@ -64,6 +64,7 @@ class Claims:
         """Decide a run together with the strays that it claims among the trees that waited for it."""
         claimed: list[tuple[Decided, Look]] = []
         beside: list[Finding] = []
+        exits = [*(run.exits or ())]
         for candidate in filter(self._buffer.is_held, candidates):
             its_look = self._looks.at(candidate)
             if not belongs(its_look.spans, run):
@@ -72,10 +73,11 @@ class Claims:
             its_decided = self._looks.close(candidate, its_look, run.run_id)
             if its_decided is not None:
                 claimed.append((its_decided, its_look))
+                exits += candidate.exits
         if beside or claimed:
             roots = [its_look.spans[0] for _, its_look in claimed]
             spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.spans)]
-            run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=roots)
+            run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=roots, exits=exits)
         self._decider.decide(run, bearer, decided)
         for its_decided, its_look in claimed:
             self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)

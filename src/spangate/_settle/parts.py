@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spangate._buffer import Buffer
-from spangate._buffer.gather import notes_of, remembered
+from spangate._buffer.gather import exits_of, notes_of, remembered
 from spangate._buffer.tree import Decided, Tree
 from spangate._forest import Part, Unit, branches, find_runs, split_below
 from spangate._records import AGENT_ROLES, Finding, Span, Trigger
@@ -151,7 +151,7 @@ class Parts:
         tree.runs += 1
         self._buffer.free_claims(tree, candidates)
         notes = [*self._terms.notes, *notes_of(tree, part.root, part.spans, trigger)]
-        run = Run(run_id, part.root, [*part.spans], trigger, notes)
+        run = Run(run_id, part.root, [*part.spans], trigger, notes, exits=exits_of(tree, part.spans))
         self._claims.decide(run, part.bearer, decided, candidates)
         return True
 

@@ -154,6 +154,34 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "the sum is a floor: some calls cannot be counted",
             "A call that failed has no usage, and one that was not sampled was not seen.",
         ),
+        "exits.leak": Advice(
+            "a program ran, and no span tells of it",
+            "Start it where a span of the run is current, and sample the whole run.",
+        ),
+        "exits.orphan": Advice(
+            "a span claims a program that nobody saw end",
+            "Start programs through spangate.process or call its instrument(); do not write such spans by hand.",
+        ),
+        "exits.status_mismatch": Advice(
+            "a span tells the end of its program otherwise than its exit code does",
+            "Let the exit code decide the status: 0 is ok, anything else an error.",
+        ),
+        "exits.duplicate_invocation": Advice(
+            "one invocation id stands for several programs",
+            "Each start needs an id of its own; a retry names the earlier one in spangate.parent_invocation_id.",
+        ),
+        "exits.ceiling": Advice(
+            "the run started more programs than it may, or more of them failed",
+            "Look at what the agent repeats, or raise max_exits or max_error_exits.",
+        ),
+        "exits.tool_disagrees": Advice(
+            "a tool that did not fail ran a program that did",
+            "Nothing, if the tool reads the exit code; otherwise have it report the failure to the model and the span.",
+        ),
+        "exits.unwatched_spawn": Advice(
+            "a program was started in a way that nobody watches",
+            "Use subprocess, asyncio or spangate.process; what os.posix_spawn or pty start leaves no exit here.",
+        ),
         "cardinality.span_bytes": Advice(
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",

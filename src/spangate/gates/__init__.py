@@ -9,6 +9,7 @@ from spangate._verdict.levels import Policy
 from spangate.gates.budget import Budget
 from spangate.gates.cardinality import Cardinality
 from spangate.gates.completeness import Completeness
+from spangate.gates.exits import Exits
 from spangate.gates.forest import Forest
 from spangate.gates.timing import Timing
 
@@ -17,6 +18,7 @@ __all__ = [
     "Budget",
     "Cardinality",
     "Completeness",
+    "Exits",
     "Forest",
     "Policy",
     "Timing",
@@ -24,7 +26,7 @@ __all__ = [
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 

@@ -1,0 +1,63 @@
+"""Where gates and whoever starts programs meet: who holds a span, whom an exit is told, who still has programs running.
+
+Neither knows the other: a program that runs no children imports nothing for them, and one may start programs without
+any gate.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from spangate._records import Exit, Finding
+
+
+class Host(Protocol):
+    """Whoever holds live trees. Nothing here raises."""
+
+    def tree_id_of(self, trace_id: int, span_id: int) -> str | None:
+        """Return the id of the tree that holds a span, None if none here does."""
+
+    def take_exit(self, row: Exit) -> None:
+        """Keep an exit with the tree that holds its span, if one here does."""
+
+    def take_note(self, trace_id: int, span_id: int, note: Finding) -> None:
+        """Keep a finding with the tree that holds a span, if one here does."""
+
+
+_hosts: Final[weakref.WeakSet[Host]] = weakref.WeakSet()
+_look_after: Final[list[Callable[[], None]]] = []
+
+
+def announce(host: Host) -> None:
+    """Have a host asked and told from now on, for as long as somebody else holds it."""
+    _hosts.add(host)
+
+
+def run_id_of(trace_id: int, span_id: int) -> str | None:
+    """Return the id of the tree that holds a span, which is what the programs of its run inherit. None: nobody does."""
+    return next((found for host in [*_hosts] if (found := host.tree_id_of(trace_id, span_id)) is not None), None)
+
+
+def tell_exit(row: Exit) -> None:
+    """Tell every host that a program has ended."""
+    for host in [*_hosts]:
+        host.take_exit(row)
+
+
+def tell_note(trace_id: int, span_id: int, note: Finding) -> None:
+    """Tell every host a finding about the run that a span is in."""
+    for host in [*_hosts]:
+        host.take_note(trace_id, span_id, note)
+
+
+def look_after(look: Callable[[], None]) -> None:
+    """Have ``look`` called whenever a run that is over waits for something: it may note the exits of programs."""
+    _look_after.append(look)
+
+
+def look_after_programs() -> None:
+    """Note the exits of programs that nobody has waited for."""
+    for look in _look_after:
+        look()

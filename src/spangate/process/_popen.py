@@ -1,0 +1,179 @@
+"""``subprocess.Popen`` with a span for each program: what is put around its methods, and a class that has it.
+
+The methods do what they did: arguments, results and exceptions are the same, but for the environment of the child.
+An exit is noted when Python learns of it, which is when ``returncode`` is set.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from spangate._telemetry import logger
+from spangate.process._cover import covered
+from spangate.process._program import Program, begin
+
+_PROGRAM: Final = "_spangate_program"
+_CODE: Final = "returncode"
+_PARAMETERS: Final = [*inspect.signature(subprocess.Popen).parameters]
+_ENV: Final = _PARAMETERS.index("env")
+_SHELL: Final = _PARAMETERS.index("shell")
+_EXECUTABLE: Final = _PARAMETERS.index("executable")
+
+Method = Callable[..., Any]
+
+
+def starting(original: Method) -> Method:
+    """Put the start of a span around ``Popen.__init__``."""
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  whose place it takes
+        program, args, kwargs = _begun(args, kwargs)
+        if program is None:
+            original(self, *args, **kwargs)
+            return
+        vars(self)[_PROGRAM] = program
+        try:
+            with covered():
+                original(self, *args, **kwargs)
+        except BaseException as error:
+            program.fails_to_start(error)
+            raise
+        program.runs(self.pid)
+
+    return __init__
+
+
+def waiting(original: Method) -> Method:
+    """Put around ``Popen.wait`` that a program may have taken too long."""
+
+    @functools.wraps(original)
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, *args, **kwargs)
+        except subprocess.TimeoutExpired:
+            _tell(self, Program.expires)
+            raise
+
+    return wait
+
+
+def communicating(original: Method) -> Method:
+    """Put around ``Popen.communicate`` that what a program wrote is known afterwards."""
+
+    @functools.wraps(original)
+    def communicate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        program = vars(self).get(_PROGRAM)
+        if program is None:
+            return original(self, *args, **kwargs)
+        with program.reading():
+            try:
+                written = original(self, *args, **kwargs)
+            except subprocess.TimeoutExpired:
+                program.expires()
+                raise
+            _tell(self, lambda told: told.writes(*written))
+            return written
+
+    return communicate
+
+
+def signalling(original: Method) -> Method:
+    """Put around ``Popen.send_signal``, which ``kill`` and ``terminate`` call, that the run ends its program itself."""
+
+    @functools.wraps(original)
+    def send_signal(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _tell(self, Program.is_ended)
+        return original(self, *args, **kwargs)
+
+    return send_signal
+
+
+def _get_code(self: Any) -> int | None:
+    try:
+        code: int | None = vars(self)[_CODE]
+    except KeyError:
+        raise AttributeError(_CODE) from None
+    return code
+
+
+def _set_code(self: Any, code: int | None) -> None:
+    vars(self)[_CODE] = code
+    if code is not None:
+        _tell(self, lambda program: program.exits(code))
+
+
+def _delete_code(self: Any) -> None:
+    del vars(self)[_CODE]
+
+
+def _tell(popen: Any, what: Callable[[Program], None]) -> None:
+    """Tell a program what happened to it, if it is traced. Whatever goes wrong then is not the caller's affair."""
+    program = vars(popen).get(_PROGRAM)
+    if program is None:
+        return
+    try:
+        what(program)
+    except Exception:
+        logger.exception("the exit of a program could not be noted; its span stays open")
+
+
+AROUND: Final[dict[str, Callable[[Method], Method]]] = {
+    "__init__": starting,
+    "wait": waiting,
+    "communicate": communicating,
+    "send_signal": signalling,
+}
+"""What is put around which method of ``subprocess.Popen``."""
+
+RETURNCODE: Final = property(_get_code, _set_code, _delete_code, "The exit code, None until it is known.")
+
+
+class Popen(subprocess.Popen):  # type: ignore[type-arg]  generic for type checkers alone
+    """``subprocess.Popen`` whose program is a span with an exit, and has the run's context in its environment."""
+
+    __init__ = starting(subprocess.Popen.__init__)
+    wait = waiting(subprocess.Popen.wait)
+    communicate = communicating(subprocess.Popen.communicate)
+    send_signal = signalling(subprocess.Popen.send_signal)
+    returncode = RETURNCODE
+
+
+def invocation_id(popen: Any) -> str | None:
+    """Return the invocation id of the program of a ``Popen``, None if it is not traced."""
+    program = vars(popen).get(_PROGRAM)
+    return None if program is None else program.invocation_id
+
+
+def _begun(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program | None, tuple[Any, ...], dict[str, Any]]:
+    """Open a span, and put its context among the arguments. Whatever goes wrong, the program is started as asked."""
+    program = None
+    try:
+        program = begin(executable_of(args, kwargs))
+        if program is None:
+            return None, args, kwargs
+        if len(args) > _ENV:
+            return program, (*args[:_ENV], program.environment(args[_ENV]), *args[_ENV + 1 :]), kwargs
+        return program, args, {**kwargs, "env": program.environment(kwargs.get("env"))}
+    except Exception:
+        logger.exception("a program is started without the context of its run")
+        return program, args, kwargs
+
+
+def executable_of(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """Return the name of the program file that arguments of ``Popen`` start."""
+    given = _argument(args, kwargs, _EXECUTABLE)
+    if given is None and _argument(args, kwargs, _SHELL):
+        return "cmd.exe" if os.name == "nt" else "sh"
+    if given is None:
+        command = _argument(args, kwargs, 0)
+        given = command if isinstance(command, str | bytes | os.PathLike) else command[0]
+    return os.path.basename(os.fsdecode(given))
+
+
+def _argument(args: Sequence[Any], kwargs: dict[str, Any], index: int) -> Any:
+    return args[index] if len(args) > index else kwargs.get(_PARAMETERS[index])

@@ -1,0 +1,52 @@
+"""``os.system`` with a span: the same shell, told the context by the command line, since it takes no environment."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spangate._telemetry import logger
+from spangate.process._cover import covered
+from spangate.process._environment import STALE
+from spangate.process._program import Program, begin
+
+_SYSTEM: Final = os.system
+
+
+def system(command: Any) -> int:
+    """``os.system`` whose shell is a span with an exit, and has the run's context in its environment."""
+    begun = _begun(command)
+    if begun is None:
+        return _SYSTEM(command)
+    program, told = begun
+    try:
+        with covered():
+            status = _SYSTEM(told)
+    except BaseException as error:
+        program.fails_to_start(error)
+        raise
+    program.runs(None)
+    program.exits(os.waitstatus_to_exitcode(status) if os.name == "posix" else status)
+    return status
+
+
+def _begun(command: Any) -> tuple[Program, Any] | None:
+    """Open a span, and return it with the command to run. None if nobody traces, or nothing can be run at all."""
+    if not isinstance(command, str | bytes | os.PathLike):
+        return None
+    try:
+        program = begin("sh" if os.name == "posix" else "cmd.exe")
+        if program is None:
+            return None
+        return program, _told(os.fsdecode(command), program.variables()) if os.name == "posix" else command
+    except Exception:
+        logger.exception("a program is started without the context of its run")
+        return None
+
+
+def _told(command: str, variables: Mapping[str, str]) -> str:
+    """Return a command that sets variables and then becomes the shell that would have been started anyway."""
+    assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    return f"unset {' '.join(STALE)}; {assignments} exec /bin/sh -c {shlex.quote(command)}"
