@@ -17,6 +17,11 @@ SAYS = {
     "one_line.py": ["invoke_agent cook  pass", "refused invoke_agent cook  fail  ['completeness.open_span']\n"],
     "own_gate.py": ["search  pass\n", "shell  fail  house.no_shell: no agent of ours may use a shell\n"],
     "policy.py": ["fail\nbudget.ceiling: search: max_calls: 3 > 2\n"],
+    "programs.py": [
+        "exit 0: status UNSET\nexit 1: status ERROR\n",
+        '"exit_count": 2, "close_count": 2, "leaks": 0, "orphans": 0, "status_mismatches": 0,',
+        "mismatch: the span says ok, the program ended with 1\npass\n",
+    ],
     "pydantic_ai_agent.py": [
         "invoke_agent umbrella: pass",
         "exported: execute_tool weather\n",

@@ -19,12 +19,12 @@ LAYERS = {
     "data": """
         _canonical _codes _errors _keys _names _notes _paced _policy_types _records _run _settings _units _version""",
     "questions": """
-        _cites _dialects _failures _fingerprint _forest _lineage _payload _surroundings _usage _verdict""",
+        _cites _dialects _exits _failures _fingerprint _forest _lineage _payload _surroundings _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
-    "effects": "_pace _policy _recording.source _repeatable _sdk _telemetry archive",
+    "effects": "_attach _hosts _pace _policy _recording.source _repeatable _sdk _telemetry archive process",
     "adapter": "_adapter _stamp",
     "release": "_release",
     "settling": "_settle",
@@ -47,8 +47,12 @@ EXCEPTIONS = {
     "_otlp.proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
 }
 
-THREADING = {"_buffer.intake", "_release", "_release.flush", "_release.tries", "_settle.worker", "_telemetry"}
-"""Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""
+THREADING = {
+    *("_buffer.intake", "_release", "_release.flush", "_release.tries", "_settle.worker", "_telemetry"),
+    "process._program",
+}
+"""Who may know of threads: the lock, the two threads with what they hand each other, the counts of all threads, and a
+program, of whose exit any thread may learn."""
 
 FOREIGN = {
     "recordings": {"google", "msgspec", "opentelemetry"},

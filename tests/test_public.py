@@ -23,17 +23,19 @@ NAMES = [
     "SpangateError",
     "Verdict",
     "__version__",
+    "attach_parent",
     "default_gates",
     "install",
     "judge",
     "load_policy",
     "strict_gates",
 ]
-MODULES = ["archive", "cli", "gates", "testing"]
+MODULES = ["archive", "cli", "gates", "process", "testing"]
 GATES = [
     "Budget",
     "Cardinality",
     "Completeness",
+    "Exits",
     "Forest",
     "Timing",
     "Policy",
@@ -70,7 +72,7 @@ def test_the_gates() -> None:
     assert sorted(importlib.import_module("spangate.gates").__all__) == sorted(GATES)
 
 
-@pytest.mark.parametrize("module", ["archive", "gates", "testing"])
+@pytest.mark.parametrize("module", ["archive", "gates", "process", "testing"])
 def test_a_public_module_says_what_is_public_in_it(module: str) -> None:
     public = importlib.import_module(f"spangate.{module}")
     assert [name for name in public.__all__ if getattr(public, name).__doc__ is None] == []

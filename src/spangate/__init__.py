@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spangate._attach import attach_parent
     from spangate._errors import SpangateError
     from spangate._install import install
     from spangate._judge import judge
@@ -25,6 +26,7 @@ __all__ = [
     "SpangateError",
     "Verdict",
     "__version__",
+    "attach_parent",
     "default_gates",
     "install",
     "judge",
@@ -43,6 +45,7 @@ _HOMES = {
     "SpangateError": "_errors",
     "Verdict": "_records",
     "__version__": "_version",
+    "attach_parent": "_attach",
     "default_gates": "gates",
     "install": "_install",
     "judge": "_judge",

@@ -35,10 +35,10 @@ class Mismatch:
 class ExitReport:
     """How the programs that ran and the spans that claim them fit together.
 
-    ``exit_count`` counts programs that ended, ``error_count`` those of them that did not end with 0, ``close_count`` the
-    closed spans that claim one. ``leaks`` are exits that no span claims, ``orphans`` spans whose program nobody saw end,
-    ``duplicates`` invocation ids that several exits or several spans have. ``is_watched`` is False for a recording:
-    exits are then taken from the spans themselves, so that none can be missing.
+    ``exit_count`` counts programs that ended, ``error_count`` those of them that did not end with 0, ``close_count``
+    the closed spans that claim one. ``leaks`` are exits that no span claims, ``orphans`` spans whose program nobody saw
+    end, ``duplicates`` invocation ids that several exits or several spans have. ``is_watched`` is False for a
+    recording: exits are then taken from the spans themselves, so that none can be missing.
     """
 
     exit_count: int

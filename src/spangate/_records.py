@@ -132,9 +132,9 @@ class Exit:
     """A program that ran and ended, as the operating system tells it, whatever its span says.
 
     ``code`` is the exit code; killed by signal N is -N. ``timed_out`` says that it was killed because its time was up,
-    ``ended_ns`` is when that was seen, nanoseconds since the epoch. ``trace_id`` and ``span_id`` are the span's that was
-    opened for it. ``output_sha256`` is that of what it wrote, stdout NUL stderr, and ``output_bytes`` how much that was;
-    None where nobody here has read it.
+    ``ended_ns`` is when that was seen, nanoseconds since the epoch. ``trace_id`` and ``span_id`` are those of the span
+    that was opened for it. ``output_sha256`` is the hash of what it wrote, stdout NUL stderr, and ``output_bytes`` how
+    much that was; None where nobody here has read it.
     """
 
     invocation_id: str

@@ -45,11 +45,16 @@ class Counter(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-def tracer_of(processor: SpanProcessor) -> Tracer:
-    """Return a tracer of a provider with this one processor."""
+def provider_of(processor: SpanProcessor) -> TracerProvider:
+    """Return a provider with this one processor."""
     provider = TracerProvider(resource=Resource.create({"service.name": "benchmark"}), shutdown_on_exit=False)
     provider.add_span_processor(processor)
-    return provider.get_tracer("opentelemetry.instrumentation.genai.openai", "1.0")
+    return provider
+
+
+def tracer_of(processor: SpanProcessor) -> Tracer:
+    """Return a tracer of a provider with this one processor."""
+    return provider_of(processor).get_tracer("opentelemetry.instrumentation.genai.openai", "1.0")
 
 
 def agent_run(tracer: Tracer, content: Content = MESSAGES) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from spangate._records import Exit, Span
 from spangate.gates.exits import Exits
 from tests.spans import run_of, span
 
+Fields: TypeAlias = dict[str, Any]
 ROOT = span("agent", "agent", end=10.0)
 
 
@@ -30,10 +31,10 @@ def program(invocation_id: str | None, code: int | None = 0, *, parent: Span = R
 
 OK, FAILED = Exit("a", 0), Exit("a", 1)
 KILLED, TIMED_OUT = Exit("a", -9), Exit("a", -9, timed_out=True)
-LIE = {"status": "UNSET"}
-ELSEWHERE = {"resource": {"service.instance.id": "child"}}
-TIME_UP = {"attributes": {"error.type": "timeout"}}
-CANCELLED = {"attributes": {"error.type": "cancelled"}}
+LIE: Fields = {"status": "UNSET"}
+ELSEWHERE: Fields = {"resource": {"service.instance.id": "child"}}
+TIME_UP: Fields = {"attributes": {"error.type": "timeout"}}
+CANCELLED: Fields = {"attributes": {"error.type": "cancelled"}}
 NEVER_STARTED = span(
     "process",
     "nope",
@@ -81,12 +82,12 @@ def run_with(spans: Sequence[Span], exits: Sequence[Exit] | None) -> Any:
 
 
 @pytest.mark.parametrize(("spans", "exits", "settings", "codes"), FINDS)
-def test_finds(spans: list[Span], exits: list[Exit] | None, settings: dict[str, int], codes: list[str]) -> None:
+def test_finds(spans: list[Span], exits: list[Exit] | None, settings: dict[str, Any], codes: list[str]) -> None:
     assert [found.code for found in Exits(**settings)(run_with(spans, exits))] == [f"exits.{code}" for code in codes]
 
 
 @pytest.mark.parametrize(("spans", "exits", "settings"), STAYS_SILENT)
-def test_stays_silent(spans: list[Span], exits: list[Exit] | None, settings: dict[str, int]) -> None:
+def test_stays_silent(spans: list[Span], exits: list[Exit] | None, settings: dict[str, Any]) -> None:
     assert list(Exits(**settings)(run_with(spans, exits))) == []
 
 
@@ -136,4 +137,4 @@ def test_two_programs_of_which_one_failed_and_a_lie() -> None:
 @pytest.mark.parametrize("setting", ["max_exits", "max_error_exits"])
 def test_a_ceiling_is_a_whole_number(setting: str) -> None:
     with pytest.raises(ValueError, match=setting):
-        Exits(**{setting: -1})
+        Exits(**cast("Any", {setting: -1}))

@@ -42,8 +42,8 @@ class Tree:
     ``runs`` counts what was decided in it, ``gone`` makes up in ``activity`` for what was taken out. ``stamps`` holds
     what the gate wrote on live spans, ``said`` what they said they were when they started; the SDK may evict either.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
-    it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the id
-    of a span. Times are seconds on the buffer's clock.
+    it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the
+    id of a span. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (

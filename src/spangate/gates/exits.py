@@ -18,8 +18,8 @@ from spangate._settings import check_ceiling
 class Exits:
     """Finds programs that no span tells of, spans whose program nobody saw end, and spans that tell it wrongly.
 
-    Exits are watched where programs are started through :mod:`spangate.process`, or after its ``instrument()``. A span of
-    a program that was written by others, or in another process, is held to its own ``process.exit.code``.
+    Exits are watched where programs are started through :mod:`spangate.process`, or after its ``instrument()``. A span
+    of a program that was written by others, or in another process, is held to its own ``process.exit.code``.
 
     Attributes:
         max_exits: How many programs a run may start; None for no ceiling.
@@ -70,8 +70,7 @@ class Exits:
                 continue
             if dialect_of(tool).outcome(tool) == "ok":
                 what = f"is not failed, but {program.name} in it failed"
-                level = "fail" if self._names(tool) else None
-                yield Finding("exits.tool_disagrees", tool, what, level)
+                yield Finding("exits.tool_disagrees", tool, what, "fail" if self._names(tool) else None)
 
     def _names(self, tool: Span) -> bool:
         call = dialect_of(tool).tool_call(tool)

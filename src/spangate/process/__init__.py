@@ -2,7 +2,8 @@
 
 The functions and the class have the standard library's signatures and behaviour. Spans follow OpenTelemetry's
 conventions for CLI programs: named after the program file, of kind CLIENT, with ``process.executable.name``,
-``process.pid``, ``process.exit.code`` and, if that is not 0, ``error.type``. Arguments are not recorded: they hold secrets.
+``process.pid``, ``process.exit.code`` and, if that is not 0, ``error.type``. Arguments are not recorded: they hold
+secrets.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from spangate.process._instrument import instrument, uninstrument
 from spangate.process._popen import Popen, invocation_id
 from spangate.process._retries import retry_of
 from spangate.process._system import system
+from spangate.process._tracer import use_provider
 from spangate.process._watch import unwatch, watch
 
 __all__ = [
@@ -36,5 +38,6 @@ __all__ = [
     "system",
     "uninstrument",
     "unwatch",
+    "use_provider",
     "watch",
 ]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import asyncio.subprocess
 import inspect
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from spangate._telemetry import logger
 from spangate.process._cover import covered
-from spangate.process._popen import executable_of
+from spangate.process._popen import SHELL, executable_of
 from spangate.process._program import Program, begin
 
 _EXEC: Final = asyncio.create_subprocess_exec
@@ -90,7 +89,7 @@ async def create_subprocess_shell(
     cmd: str | bytes, stdin: Any = None, stdout: Any = None, stderr: Any = None, limit: int = _LIMIT, **kwds: Any
 ) -> asyncio.subprocess.Process:
     """``asyncio.create_subprocess_shell`` whose shell is a span with an exit, and has the run's context."""
-    begun = _begun((cmd,), kwds, shell=True)
+    begun = _begun(None, kwds)
     if begun is None:
         return await _SHELL(cmd, stdin=stdin, stdout=stdout, stderr=stderr, limit=limit, **kwds)
     loop = asyncio.get_running_loop()
@@ -98,13 +97,17 @@ async def create_subprocess_shell(
     return await _started(begun, limit, lambda factory: loop.subprocess_shell(factory, cmd, **streams))
 
 
-def _begun(command: tuple[Any, ...], kwds: dict[str, Any], *, shell: bool = False) -> Program | None:
-    """Open a span and put its context among the keywords. Whatever goes wrong, the program is started as asked."""
+def _begun(command: tuple[Any, ...] | None, kwds: dict[str, Any]) -> Program | None:
+    """Open a span, of a shell without a ``command``, and put its context among the keywords.
+
+    Whatever goes wrong, the program is started as asked.
+    """
     try:
-        begun = begin(executable_of((command,), {**kwds, "shell": shell}))
+        name = SHELL if command is None else executable_of((command,), kwds)
+        begun = None if name is None else begin(name)
         if begun is not None:
             kwds["env"] = begun.environment(kwds.get("env"))
-    except Exception:
+    except Exception:  # noqa: BLE001  the program must start
         logger.exception("a program is started without the context of its run")
         return None
     return begun

@@ -16,7 +16,7 @@ is_covered: Final = _is_covered.get
 @contextmanager
 def covered() -> Iterator[None]:
     """Say so of what is started inside."""
-    token = _is_covered.set(True)  # noqa: FBT003  a context value, not a flag of ours
+    token = _is_covered.set(True)
     try:
         yield
     finally:

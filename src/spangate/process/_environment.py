@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from opentelemetry import trace
@@ -15,7 +15,7 @@ RUN_ID: Final = "SPANGATE_RUN_ID"
 INVOCATION_ID: Final = "SPANGATE_INVOCATION_ID"
 _CONTEXT: Final = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 STALE: Final = (*_CONTEXT, *map(str.lower, _CONTEXT), RUN_ID, INVOCATION_ID)
-"""What is ours to write or to remove, whoever set it. Upper-case names are what programs read; some write lower-case."""
+"""What is ours to write or to remove, whoever set it. Programs read upper-case names; some write lower-case ones."""
 _FOR_TOOLS: Final = ("RUN_ID", "INVOCATION_ID")
 """What the program itself may read; a caller who sets one of these means it."""
 
@@ -40,17 +40,33 @@ def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, s
     """Return the environment for a child: what its caller gave or, without that, ours, with ``variables`` in it.
 
     Stale context of ours is left out. ``RUN_ID`` and ``INVOCATION_ID`` stay if the caller gave another value than the
-    one that was inherited.
+    one that was inherited. Where the system has bytes for names, ours is handed on as bytes: to decode it and encode it
+    again would take longer than the rest together.
     """
-    inherited = os.environ
-    base = dict(inherited if given is None else given)
-    for name in [name for name in base if _text(name) in STALE]:
-        del base[name]
-    for name in _FOR_TOOLS:
-        if given is None or given.get(name) in (None, inherited.get(name)):
+    if given is None:
+        base: dict[Any, Any] = dict(os.environb if os.supports_bytes_environ else os.environ)
+        theirs: frozenset[str] = frozenset()
+    else:
+        base = dict(given)
+        theirs = frozenset(name for name in _FOR_TOOLS if base.get(name) not in (None, os.environ.get(name)))
+    for name in (*STALE, *_FOR_TOOLS):
+        if name not in theirs:
             base.pop(name, None)
-    return {**variables, **base}
+            base.pop(os.fsencode(name), None)
+    is_bytes = given is None and os.supports_bytes_environ
+    for name, value in variables.items():
+        if name not in theirs:
+            base[os.fsencode(name) if is_bytes else name] = os.fsencode(value) if is_bytes else value
+    return base
 
 
-def _text(name: Any) -> Any:
-    return os.fsdecode(name) if isinstance(name, bytes) else name
+def telling(variables: Mapping[str, str], function: Callable[[], object]) -> Callable[[], object]:
+    """Return a function for the child to call before it becomes the program: it writes ``variables`` first."""
+
+    def tell() -> object:
+        for name in STALE:
+            os.environ.pop(name, None)
+        os.environ.update(variables)
+        return function()
+
+    return tell

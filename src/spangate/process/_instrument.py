@@ -61,18 +61,18 @@ _patches: Final = _Patches()
 def instrument(tracer_provider: TracerProvider | None = None) -> None:
     """Have ``subprocess``, ``os.system``, ``os.popen`` and asyncio do what this module's functions do.
 
-    Code that nobody can change is traced so, whenever it imported what it calls. Calling it again only changes the
-    provider.
+    Code that nobody can change is traced so, whenever it imported what it calls; ``system``, imported from ``os``
+    before this, is not. Calling it again only changes the provider.
 
     Args:
         tracer_provider: Where the spans of programs are recorded, also those of this module's own functions; None: the
             global one.
     """
-    _tracer.use(tracer_provider)
+    _tracer.use_provider(tracer_provider)
     _patches.put()
 
 
 def uninstrument() -> None:
     """Undo :func:`instrument`. Programs that run go on being watched until they end."""
     _patches.take_back()
-    _tracer.use(None)
+    _tracer.use_provider(None)

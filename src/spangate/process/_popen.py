@@ -11,10 +11,12 @@ import inspect
 import os
 import subprocess
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from pathlib import PurePath
+from typing import Any, Final, TypeAlias
 
 from spangate._telemetry import logger
 from spangate.process._cover import covered
+from spangate.process._environment import telling
 from spangate.process._program import Program, begin
 
 _PROGRAM: Final = "_spangate_program"
@@ -22,9 +24,14 @@ _CODE: Final = "returncode"
 _PARAMETERS: Final = [*inspect.signature(subprocess.Popen).parameters]
 _ENV: Final = _PARAMETERS.index("env")
 _SHELL: Final = _PARAMETERS.index("shell")
+_PREEXEC: Final = _PARAMETERS.index("preexec_fn")
 _EXECUTABLE: Final = _PARAMETERS.index("executable")
 
-Method = Callable[..., Any]
+SHELL: Final = "cmd.exe" if os.name == "nt" else "sh"
+"""The program file that runs command lines."""
+Method: TypeAlias = Callable[..., Any]
+Arguments: TypeAlias = tuple[Any, ...]
+Keywords: TypeAlias = dict[str, Any]
 
 
 def starting(original: Method) -> Method:
@@ -118,7 +125,7 @@ def _tell(popen: Any, what: Callable[[Program], None]) -> None:
         return
     try:
         what(program)
-    except Exception:
+    except Exception:  # noqa: BLE001  whoever waits for a program must learn how it ended, whatever we make of it
         logger.exception("the exit of a program could not be noted; its span stays open")
 
 
@@ -133,7 +140,7 @@ AROUND: Final[dict[str, Callable[[Method], Method]]] = {
 RETURNCODE: Final = property(_get_code, _set_code, _delete_code, "The exit code, None until it is known.")
 
 
-class Popen(subprocess.Popen):  # type: ignore[type-arg]  generic for type checkers alone
+class Popen(subprocess.Popen[Any]):
     """``subprocess.Popen`` whose program is a span with an exit, and has the run's context in its environment."""
 
     __init__ = starting(subprocess.Popen.__init__)
@@ -149,31 +156,50 @@ def invocation_id(popen: Any) -> str | None:
     return None if program is None else program.invocation_id
 
 
-def _begun(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program | None, tuple[Any, ...], dict[str, Any]]:
+def _begun(args: Arguments, kwargs: Keywords) -> tuple[Program | None, Arguments, Keywords]:
     """Open a span, and put its context among the arguments. Whatever goes wrong, the program is started as asked."""
     program = None
     try:
-        program = begin(executable_of(args, kwargs))
-        if program is None:
-            return None, args, kwargs
-        if len(args) > _ENV:
-            return program, (*args[:_ENV], program.environment(args[_ENV]), *args[_ENV + 1 :]), kwargs
-        return program, args, {**kwargs, "env": program.environment(kwargs.get("env"))}
-    except Exception:
+        name = executable_of(args, kwargs)
+        program = None if name is None else begin(name)
+        return (None, args, kwargs) if program is None else (program, *_in_context(program, args, kwargs))
+    except Exception:  # noqa: BLE001  the program must start
         logger.exception("a program is started without the context of its run")
         return program, args, kwargs
 
 
-def executable_of(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """Return the name of the program file that arguments of ``Popen`` start."""
+def _in_context(program: Program, args: Arguments, kwargs: Keywords) -> tuple[Arguments, Keywords]:
+    """Have the child told its context in its environment.
+
+    Where the caller gave none, but a function that may write to it in the child, that function is preceded.
+    """
+    given = _argument(args, kwargs, _ENV)
+    preexec = _argument(args, kwargs, _PREEXEC)
+    if given is None and preexec is not None:
+        return _with(args, kwargs, _PREEXEC, telling(program.variables(), preexec))
+    return _with(args, kwargs, _ENV, program.environment(given))
+
+
+def executable_of(args: Sequence[Any], kwargs: Keywords) -> str | None:
+    """Return the name of the program file that arguments of ``Popen`` start; None if they start none."""
     given = _argument(args, kwargs, _EXECUTABLE)
     if given is None and _argument(args, kwargs, _SHELL):
-        return "cmd.exe" if os.name == "nt" else "sh"
+        return SHELL
     if given is None:
-        command = _argument(args, kwargs, 0)
-        given = command if isinstance(command, str | bytes | os.PathLike) else command[0]
-    return os.path.basename(os.fsdecode(given))
+        given = _argument(args, kwargs, 0)
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        given = given[0] if given else None
+    if given is None:
+        return None
+    return PurePath(os.fsdecode(given)).name if isinstance(given, str | bytes | os.PathLike) else "program"
 
 
-def _argument(args: Sequence[Any], kwargs: dict[str, Any], index: int) -> Any:
+def _argument(args: Sequence[Any], kwargs: Keywords, index: int) -> Any:
     return args[index] if len(args) > index else kwargs.get(_PARAMETERS[index])
+
+
+def _with(args: Arguments, kwargs: Keywords, index: int, value: Any) -> tuple[Arguments, Keywords]:
+    """Return the arguments with another value for one parameter, by position if it was given so."""
+    if len(args) > index:
+        return (*args[:index], value, *args[index + 1 :]), kwargs
+    return args, {**kwargs, _PARAMETERS[index]: value}

@@ -21,8 +21,8 @@ from spangate._hosts import look_after, run_id_of, tell_exit
 from spangate._records import Exit
 from spangate._sdk.forks import after_fork
 from spangate._sdk.takeover import is_suppressed
-from spangate.process._environment import child_environment, context_variables
 from spangate.process._cover import is_covered
+from spangate.process._environment import child_environment, context_variables
 from spangate.process._retries import retried
 from spangate.process._tracer import tracer
 

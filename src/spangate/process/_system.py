@@ -10,6 +10,7 @@ from typing import Any, Final
 from spangate._telemetry import logger
 from spangate.process._cover import covered
 from spangate.process._environment import STALE
+from spangate.process._popen import SHELL
 from spangate.process._program import Program, begin
 
 _SYSTEM: Final = os.system
@@ -37,11 +38,11 @@ def _begun(command: Any) -> tuple[Program, Any] | None:
     if not isinstance(command, str | bytes | os.PathLike):
         return None
     try:
-        program = begin("sh" if os.name == "posix" else "cmd.exe")
+        program = begin(SHELL)
         if program is None:
             return None
         return program, _told(os.fsdecode(command), program.variables()) if os.name == "posix" else command
-    except Exception:
+    except Exception:  # noqa: BLE001  the program must start
         logger.exception("a program is started without the context of its run")
         return None
 

@@ -19,8 +19,8 @@ class _Choice:
         self._named: TracerProvider | None = None
         self._last: tuple[TracerProvider, Tracer] | None = None
 
-    def use(self, provider: TracerProvider | None) -> None:
-        """Take tracers from ``provider`` from now on; None: from the global one."""
+    def use_provider(self, provider: TracerProvider | None) -> None:
+        """Have the spans of programs recorded by ``provider`` from now on; None: by the global one."""
         self._named = provider
 
     def tracer(self) -> Tracer:
@@ -33,5 +33,5 @@ class _Choice:
 
 
 _choice: Final = _Choice()
-use: Final = _choice.use
+use_provider: Final = _choice.use_provider
 tracer: Final = _choice.tracer

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final
 
@@ -63,7 +64,7 @@ def _program(args: tuple[Any, ...]) -> str:
     if isinstance(first, bytes | os.PathLike):
         first = os.fsdecode(first)
     words = first.split(maxsplit=1) if isinstance(first, str) else ()
-    return os.path.basename(words[0]) if words else "a program"
+    return PurePath(words[0]).name if words else "a program"
 
 
 def _call_site(frame: FrameType | None) -> str:

@@ -1,0 +1,48 @@
+"""What it takes to start a program and wait for it, traced and not: wall time, the same program in turn."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import Any, Final
+
+from spangate import GateSpanProcessor, process
+from tests.benchmarks._rows import Row
+from tests.benchmarks._workload import AGENT, Counter, provider_of
+
+LIMIT = 1.05
+STARTS = 300
+PROGRAMS: Final[dict[str, tuple[Sequence[str], float | None]]] = {
+    "Python that does nothing": ([sys.executable, "-I", "-S", "-c", "pass"], LIMIT),
+    "/bin/true": (["/bin/true"], None),
+}
+"""The limit is on a program of the kind that agents start; the other one does as little as a program can."""
+
+
+def rows() -> Iterator[Row]:
+    """Compare ``spangate.process.run`` with ``subprocess.run``."""
+    provider = provider_of(GateSpanProcessor(Counter()))
+    process.use_provider(provider)
+    tracer = provider.get_tracer("benchmark")
+    for name, (command, limit) in PROGRAMS.items():
+        with tracer.start_as_current_span("invoke_agent coder", attributes=AGENT):
+            turns = [(wall(process.run, command), wall(subprocess.run, command)) for _ in range(STARTS)]
+        yield Row(
+            benchmark="spawn",
+            measured=f"start to exit, {name}",
+            unit="µs",
+            ours=median(ours for ours, _ in turns),
+            peer="subprocess.run",
+            theirs=median(theirs for _, theirs in turns),
+            limit=limit,
+        )
+
+
+def wall(run: Callable[..., Any], command: Sequence[str]) -> float:
+    """Return the microseconds that it takes to run a program."""
+    start = time.perf_counter()
+    run(command)
+    return (time.perf_counter() - start) * 1e6
