@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import SpanKind, StatusCode
 
 from spangate import process
 from spangate._records import Exit
@@ -168,6 +168,21 @@ def test_a_program_that_outlives_its_run_is_an_open_span(agent: Agent) -> None:
     finally:
         children[0].kill()
         children[0].wait()
+
+
+def test_below_a_request_each_agent_has_its_own_programs_and_the_request_keeps_none(gated: Gated) -> None:
+    children = []
+    with gated.open("entry", "POST /chat", kind=SpanKind.SERVER) as request:
+        for number in range(3):
+            with gated.open("agent", f"agent {number}", request) as agent, trace.use_span(agent):
+                children.append(subprocess.Popen(["sh", "-c", f"exit {number}"]))
+            gated.until(lambda number=number: len(gated.verdicts) > number)  # type: ignore[misc]
+        (tree,) = gated.gate._buffer.held()
+        assert tree.exits == []
+    assert gated.told == {f"agent {number}": "pass (completeness.outlived_root)" for number in range(3)}
+    codes = [span.attributes["process.exit.code"] for span in gated.exported if span.name == "sh"]  # type: ignore[index]
+    assert codes == [0, 1, 2]
+    assert [child.wait() for child in children] == codes
 
 
 def test_concurrent_tools_keep_their_programs_apart(agent: Agent, gated: Gated) -> None:

@@ -6,10 +6,11 @@ from array import array
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from spangate._buffer.hearing import Told
 from spangate._buffer.memory import MAX_IDS
 from spangate._buffer.tree import Decided, Tree
 from spangate._notes import after_entry, foreign_parent, parent_unsampled, unsampled_run
-from spangate._records import AGENT_ROLES, Exit, Finding, Span, Trigger
+from spangate._records import AGENT_ROLES, Finding, Span, Trigger
 
 FOREVER = 1 << 62
 """A moment in the order of starts and ends that never comes."""
@@ -23,21 +24,15 @@ def notes_of(tree: Tree, root: Span, spans: Sequence[Span], trigger: Trigger) ->
     if tree.is_doubled:
         doubled = "its spans arrived more than once: the processor was added several times"
         notes.append(Finding("export.duplicate_span", root, doubled))
-    return [*notes, *_told_notes(tree, spans), *unsampled_run(root)]
+    return [*notes, *unsampled_run(root)]
 
 
-def exits_of(tree: Tree, spans: Sequence[Span]) -> list[Exit]:
-    """Return the programs of a run in ``tree`` that have ended."""
-    if not tree.piecewise or not tree.exits:
-        return [*tree.exits]
-    ids = {span.span_id for span in spans}
-    return [row for row in tree.exits if row.span_id in ids]
-
-
-def _told_notes(tree: Tree, spans: Sequence[Span]) -> Iterator[Finding]:
-    if tree.notes:
-        by_id = {span.span_id: span for span in spans}
-        yield from (replace(note, span=by_id[span_id]) for span_id, note in tree.notes if span_id in by_id)
+def told_notes(told: Told, spans: Sequence[Span]) -> list[Finding]:
+    """Return what others found about a run, each with the span of the run that it is about."""
+    if not told.notes:
+        return []
+    by_id = {span.span_id: span for span in spans}
+    return [replace(note, span=by_id[span_id]) for span_id, note in told.notes if span_id in by_id]
 
 
 def _standing_notes(tree: Tree, root: Span) -> Iterator[Finding]:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 from spangate._buffer.intake import Intake
 from spangate._buffer.tree import Tree
 from spangate._records import Exit, Finding
+
+
+class Told(NamedTuple):
+    """Exits, and findings with the id of the span that each is about."""
+
+    exits: list[Exit]
+    notes: list[tuple[int, Finding]]
 
 
 class Hearing(Intake):
@@ -29,6 +39,20 @@ class Hearing(Intake):
             tree = self._tree_of(trace_id, span_id)
             if tree is not None:
                 tree.notes.append((span_id, note))
+
+    def take_told(self, tree: Tree, span_ids: Collection[int] | None = None) -> Told:
+        """Take out of a tree what it was told of these spans, or of all: a tree may live for as long as the program."""
+        with self._lock:
+            told = Told(tree.exits, tree.notes)
+            if span_ids is None or not (tree.exits or tree.notes):
+                tree.exits, tree.notes = [], []
+                return told
+            tree.exits = [row for row in told.exits if row.span_id not in span_ids]
+            tree.notes = [(span_id, note) for span_id, note in told.notes if span_id not in span_ids]
+        return Told(
+            [row for row in told.exits if row.span_id in span_ids],
+            [(span_id, note) for span_id, note in told.notes if span_id in span_ids],
+        )
 
     def _tree_of(self, trace_id: int, span_id: int) -> Tree | None:
         trace = self._traces.get(trace_id)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from spangate._buffer import Buffer
-from spangate._buffer.gather import exits_of, notes_of
+from spangate._buffer.gather import notes_of, told_notes
 from spangate._buffer.tree import Tree
 from spangate._forest import Unit, has_agent
 from spangate._hosts import look_after_programs
@@ -55,13 +55,14 @@ class Settler:
             For each tree or part whose root has ended and that is held all the same: when its grace is over.
         """
         self._claims.refresh()
-        self._look_after_programs()
         for decided, late in self._buffer.take_late():
             self._decider.follow_late(decided, late)
         self._scales.weigh()
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)
         stirred = self._parts.stirred()
+        if stirred or any(tree.open for tree in self._buffer.ended()):
+            look_after_programs()  # so that no run waits for what is over
         waiting, ripe = self._look_at_whole(self._buffer.ended(), now, flush)  # strays first: their runs may go next
         claims = {claim for tree in stirred for claim in tree.claims}
         waiting += self._parts.settle(stirred, now, flush)
@@ -72,11 +73,6 @@ class Settler:
         self._looks.keep(self._buffer.ended())
         self._parts.keep(self._buffer.held())
         return waiting
-
-    def _look_after_programs(self) -> None:
-        """Note the exits of programs that nobody waits for, so that no run waits for what is over."""
-        if any(tree.open for tree in self._buffer.ended()):
-            look_after_programs()
 
     def give_up(self) -> None:
         """Drop everything that is held, and count it: something in it keeps the rest from being settled."""
@@ -165,7 +161,8 @@ class Settler:
         if decided is None:
             return []
         root = look.spans[0]
-        notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger)]
-        run = Run(tree.tree_id, root, look.spans, trigger, notes, exits=exits_of(tree, look.spans))
+        told = self._buffer.take_told(tree)
+        notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger), *told_notes(told, look.spans)]
+        run = Run(tree.tree_id, root, look.spans, trigger, notes, exits=told.exits)
         self._claims.decide(run, root, decided, candidates)
         return []

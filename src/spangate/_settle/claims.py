@@ -73,7 +73,7 @@ class Claims:
             its_decided = self._looks.close(candidate, its_look, run.run_id)
             if its_decided is not None:
                 claimed.append((its_decided, its_look))
-                exits += candidate.exits
+                exits += self._buffer.take_told(candidate).exits
         if beside or claimed:
             roots = [its_look.spans[0] for _, its_look in claimed]
             spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.spans)]

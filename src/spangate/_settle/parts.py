@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spangate._buffer import Buffer
-from spangate._buffer.gather import exits_of, notes_of, remembered
+from spangate._buffer.gather import notes_of, remembered, told_notes
 from spangate._buffer.tree import Decided, Tree
 from spangate._forest import Part, Unit, branches, find_runs, split_below
 from spangate._records import AGENT_ROLES, Finding, Span, Trigger
@@ -150,8 +150,9 @@ class Parts:
             return False
         tree.runs += 1
         self._buffer.free_claims(tree, candidates)
-        notes = [*self._terms.notes, *notes_of(tree, part.root, part.spans, trigger)]
-        run = Run(run_id, part.root, [*part.spans], trigger, notes, exits=exits_of(tree, part.spans))
+        told = self._buffer.take_told(tree, _ids(part.spans))
+        notes = [*self._terms.notes, *notes_of(tree, part.root, part.spans, trigger), *told_notes(told, part.spans)]
+        run = Run(run_id, part.root, [*part.spans], trigger, notes, exits=told.exits)
         self._claims.decide(run, part.bearer, decided, candidates)
         return True
 
@@ -176,6 +177,7 @@ class Parts:
         decided = remembered(tree, tree.tree_id, passing, is_entry=root.role == "entry")
         decided.is_cut = is_cut
         self._buffer.take(tree, _members(passing), decided)
+        self._buffer.take_told(tree, _ids(passing))
         self._decider.rule(decided, "none")
         self._decider.let_pass(passing)
 

@@ -19,6 +19,8 @@ STALE: Final = (*_CONTEXT, *map(str.lower, _CONTEXT), RUN_ID, INVOCATION_ID)
 _FOR_TOOLS: Final = ("RUN_ID", "INVOCATION_ID")
 """What the program itself may read; a caller who sets one of these means it."""
 
+_REPLACED: Final = {name: name.encode() for name in (*STALE, *_FOR_TOOLS)}
+
 _propagators = (TraceContextTextMapPropagator(), W3CBaggagePropagator())
 
 
@@ -49,10 +51,10 @@ def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, s
     else:
         base = dict(given)
         theirs = frozenset(name for name in _FOR_TOOLS if base.get(name) not in (None, os.environ.get(name)))
-    for name in (*STALE, *_FOR_TOOLS):
+    for name, in_bytes in _REPLACED.items():
         if name not in theirs:
             base.pop(name, None)
-            base.pop(os.fsencode(name), None)
+            base.pop(in_bytes, None)
     is_bytes = given is None and os.supports_bytes_environ
     for name, value in variables.items():
         if name not in theirs:
