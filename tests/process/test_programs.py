@@ -180,6 +180,7 @@ def test_below_a_request_each_agent_has_its_own_programs_and_the_request_keeps_n
         (tree,) = gated.gate._buffer.held()
         assert tree.exits == []
     assert gated.told == {f"agent {number}": "pass (completeness.outlived_root)" for number in range(3)}
+    gated.until(lambda: gated.names.count("sh") == len(children))
     codes = [span.attributes["process.exit.code"] for span in gated.exported if span.name == "sh"]  # type: ignore[index]
     assert codes == [0, 1, 2]
     assert [child.wait() for child in children] == codes
