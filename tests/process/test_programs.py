@@ -92,7 +92,7 @@ def test_a_program_is_a_span_with_its_exit_and_knows_its_run(agent: Agent, tmp_p
     assert done.program["process.exit.code"] == 3
     assert done.program["error.type"] == "3"
     invocation_id = done.program["spangate.invocation_id"]
-    context = f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-03"
+    context = f"00-{span.context.trace_id:032x}-{span.context.span_id:016x}-{span.context.trace_flags:02x}"
     run_id = done.verdict.run_id
     assert told.read_text().split() == [context, run_id, invocation_id, run_id, invocation_id]
     assert done.said == "pass"
