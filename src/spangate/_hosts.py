@@ -26,29 +26,37 @@ class Host(Protocol):
         """Keep a finding with the tree that holds a span, if one here does."""
 
 
-_hosts: Final[weakref.WeakSet[Host]] = weakref.WeakSet()
+_hosts: Final[list[weakref.ref[Host]]] = []
 _look_after: Final[list[Callable[[], None]]] = []
 
 
 def announce(host: Host) -> None:
     """Have a host asked and told from now on, for as long as somebody else holds it."""
-    _hosts.add(host)
+    _hosts.append(weakref.ref(host, _hosts.remove))
+
+
+def _alive() -> list[Host]:
+    return [host for reference in [*_hosts] if (host := reference()) is not None]
 
 
 def run_id_of(trace_id: int, span_id: int) -> str | None:
     """Return the id of the tree that holds a span, which is what the programs of its run inherit. None: nobody does."""
-    return next((found for host in [*_hosts] if (found := host.tree_id_of(trace_id, span_id)) is not None), None)
+    for host in _alive():
+        tree_id = host.tree_id_of(trace_id, span_id)
+        if tree_id is not None:
+            return tree_id
+    return None
 
 
 def tell_exit(row: Exit) -> None:
     """Tell every host that a program has ended."""
-    for host in [*_hosts]:
+    for host in _alive():
         host.take_exit(row)
 
 
 def tell_note(trace_id: int, span_id: int, note: Finding) -> None:
     """Tell every host a finding about the run that a span is in."""
-    for host in [*_hosts]:
+    for host in _alive():
         host.take_note(trace_id, span_id, note)
 
 

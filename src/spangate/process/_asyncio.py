@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from spangate._telemetry import logger
-from spangate.process._cover import covered
+from spangate.process._cover import Covered
 from spangate.process._popen import SHELL, executable_of
 from spangate.process._program import Program, begin
 
@@ -46,7 +46,7 @@ class Process(asyncio.subprocess.Process):
 
     async def communicate(self, input: Any = None) -> tuple[bytes, bytes]:  # noqa: A002  the name that it has
         """Interact with the process; see :meth:`asyncio.subprocess.Process.communicate`."""
-        with self._program.reading():
+        with self._program:
             written = await super().communicate(input)
             self._program.writes(*written)
             return written
@@ -118,7 +118,7 @@ async def _started(
 ) -> asyncio.subprocess.Process:
     loop = asyncio.get_running_loop()
     try:
-        with covered():
+        with Covered():
             transport, protocol = await start(lambda: _Protocol(limit, loop, program))
     except BaseException as error:
         program.fails_to_start(error)

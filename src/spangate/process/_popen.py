@@ -11,11 +11,10 @@ import inspect
 import os
 import subprocess
 from collections.abc import Callable, Sequence
-from pathlib import PurePath
 from typing import Any, Final, TypeAlias
 
 from spangate._telemetry import logger
-from spangate.process._cover import covered
+from spangate.process._cover import Covered
 from spangate.process._environment import telling
 from spangate.process._program import Program, begin
 
@@ -45,7 +44,7 @@ def starting(original: Method) -> Method:
             return
         vars(self)[_PROGRAM] = program
         try:
-            with covered():
+            with Covered():
                 original(self, *args, **kwargs)
         except BaseException as error:
             program.fails_to_start(error)
@@ -77,7 +76,7 @@ def communicating(original: Method) -> Method:
         program = vars(self).get(_PROGRAM)
         if program is None:
             return original(self, *args, **kwargs)
-        with program.reading():
+        with program:
             try:
                 written = original(self, *args, **kwargs)
             except subprocess.TimeoutExpired:
@@ -191,7 +190,12 @@ def executable_of(args: Sequence[Any], kwargs: Keywords) -> str | None:
         given = given[0] if given else None
     if given is None:
         return None
-    return PurePath(os.fsdecode(given)).name if isinstance(given, str | bytes | os.PathLike) else "program"
+    return file_name(os.fsdecode(given)) if isinstance(given, str | bytes | os.PathLike) else "program"
+
+
+def file_name(path: str) -> str:
+    """Return the last part of a path; a path object would take as long as the rest of the arguments together."""
+    return path.rpartition(os.sep)[2]
 
 
 def _argument(args: Sequence[Any], kwargs: Keywords, index: int) -> Any:

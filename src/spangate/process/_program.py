@@ -7,10 +7,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any, Final
-from uuid import uuid4
 
 from opentelemetry import context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
@@ -84,19 +83,18 @@ class Program:
         """Note that whoever started it sends it a signal."""
         self._was_ended = True
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Let its exit wait until what it wrote has been read."""
+    def __enter__(self) -> Program:
+        """Let its exit wait while what it writes is read."""
         with self._lock:
             self._readers += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._readers -= 1
-                code = self._code
-            if code is not None:
-                self.exits(code)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._readers -= 1
+            code = self._code
+        if code is not None:
+            self.exits(code)
 
     def writes(self, stdout: Any, stderr: Any) -> None:
         """Note what it wrote, as text or bytes; None where nobody has read it."""
@@ -181,7 +179,7 @@ def begin(executable: str) -> Program | None:
     """Open the span of a program that is about to be started. None if nobody is tracing here."""
     if is_covered() or is_suppressed():
         return None
-    invocation_id = uuid4().hex
+    invocation_id = token_hex(16)
     attributes = {keys.INVOCATION_ID: invocation_id, EXECUTABLE: executable, **retried()}
     span = tracer().start_span(executable, kind=SpanKind.CLIENT, attributes=attributes)
     return Program(span, invocation_id) if span.get_span_context().is_valid else None

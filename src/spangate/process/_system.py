@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from spangate._telemetry import logger
-from spangate.process._cover import covered
+from spangate.process._cover import Covered
 from spangate.process._environment import STALE
 from spangate.process._popen import SHELL
 from spangate.process._program import Program, begin
@@ -23,7 +23,7 @@ def system(command: Any) -> int:
         return _SYSTEM(command)
     program, told = begun
     try:
-        with covered():
+        with Covered():
             status = _SYSTEM(told)
     except BaseException as error:
         program.fails_to_start(error)
