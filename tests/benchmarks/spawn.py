@@ -23,7 +23,7 @@ PROGRAMS: Final[dict[str, tuple[Sequence[str], float | None]]] = {
 
 
 def rows() -> Iterator[Row]:
-    """Compare ``spangate.process.run`` with ``subprocess.run``, which take turns: what tracing adds is told by pairs."""
+    """Compare ``spangate.process.run`` with ``subprocess.run``, turn by turn: pairs tell what tracing adds."""
     provider = provider_of(GateSpanProcessor(Counter()))
     process.use_provider(provider)
     tracer = provider.get_tracer("benchmark")
