@@ -103,7 +103,7 @@ def _get_code(self: Any) -> int | None:
     try:
         code: int | None = vars(self)[_CODE]
     except KeyError:
-        raise AttributeError(_CODE) from None
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {_CODE!r}") from None
     return code
 
 
@@ -174,6 +174,8 @@ def _in_context(program: Program, args: Arguments, kwargs: Keywords) -> tuple[Ar
     """
     given = _argument(args, kwargs, _ENV)
     preexec = _argument(args, kwargs, _PREEXEC)
+    if given is not None and not hasattr(given, "items"):
+        return args, kwargs  # it is refused
     if given is None and preexec is not None:
         return _with(args, kwargs, _PREEXEC, telling(program.variables(), preexec))
     return _with(args, kwargs, _ENV, program.environment(given))

@@ -50,4 +50,4 @@ def _begun(command: Any) -> tuple[Program, Any] | None:
 def _told(command: str, variables: Mapping[str, str]) -> str:
     """Return a command that sets variables and then becomes the shell that would have been started anyway."""
     assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    return f"unset {' '.join(STALE)}; {assignments} exec /bin/sh -c {shlex.quote(command)}"
+    return f"unset {' '.join(STALE)}; {assignments} exec /bin/sh -c {shlex.quote(command)} sh"
