@@ -21,6 +21,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from spangate import process
 from spangate._records import Exit
+from spangate.process._program import begin
 from tests.live.gated import Gated
 from tests.process.agent import Agent
 
@@ -207,6 +208,31 @@ def test_concurrent_tools_keep_their_programs_apart(agent: Agent, gated: Gated) 
     assert done.verdict.gates["exits"] == "pass"
 
 
+def test_a_tool_that_lost_its_run_brings_its_program_along(agent: Agent, gated: Gated) -> None:
+    def tool() -> None:
+        with gated.open("tool", "bash") as span, trace.use_span(span):
+            subprocess.run(["true"], check=True)
+
+    def task() -> None:
+        lost = threading.Thread(target=tool)
+        lost.start()
+        lost.join()
+
+    done = agent.does(task)
+    assert done.said == "fail forest.stray_root"
+    assert done.verdict.gates["exits"] == "pass"
+
+
+def test_a_program_may_end_before_its_start_is_noted(agent: Agent) -> None:
+    def task() -> None:
+        program = begin("quick")
+        assert program is not None
+        program.exits(3)
+        program.runs(1 << 30)
+
+    assert agent.does(task).program["process.exit.code"] == 3
+
+
 def test_a_retry_names_what_it_repeats(agent: Agent) -> None:
     def task() -> None:
         first = subprocess.Popen(["false"])
@@ -241,6 +267,21 @@ def test_stale_context_is_taken_out_of_the_environment(agent: Agent, monkeypatch
     assert {name for name in ("traceparent", "TRACESTATE", "BAGGAGE") if name in seen} == set()
     assert "stale" not in seen.values()
     assert seen["INVOCATION_ID"] == seen["SPANGATE_INVOCATION_ID"]
+
+
+def test_a_function_that_runs_in_the_child_finds_the_context(agent: Agent) -> None:
+    seen = environment_of(agent, preexec_fn=lambda: os.environ.update(SEEN=os.environ["TRACEPARENT"]))
+    assert seen["SEEN"] == seen["TRACEPARENT"]
+
+
+def test_stale_context_is_taken_out_of_the_environment_of_a_shell(
+    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BAGGAGE", "old=1")
+    monkeypatch.setenv("traceparent", "old=1")
+    told = tmp_path / "told"
+    agent.does(lambda: os.system(f"env > {told}"))
+    assert "old=1" not in told.read_text()
 
 
 def test_what_the_caller_gives_is_kept(agent: Agent) -> None:

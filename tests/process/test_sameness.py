@@ -106,6 +106,7 @@ CASES: Mapping[str, Callable[[], object]] = {
     "many that wait": _waited_by_many,
     "a task that is cancelled": lambda: asyncio.run(_cancelled()),
     "a fork meanwhile": _forked,
+    "a function that sets a variable": lambda: sh(preexec_fn=lambda: os.putenv("A", "9")),
     "a function that raises in the child": lambda: subprocess.run(["true"], preexec_fn=lambda: 1 / 0, check=False),
     "system: quotes": lambda: os.system("""test "it'"'"'s \\$x" = "it'"'"'s \\$x" """),
     "system: lines": lambda: os.system("true\nfalse\nexit 7"),
