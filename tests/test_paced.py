@@ -117,7 +117,7 @@ def collections_while(do: Callable[[], None]) -> list[int]:
 def make_many(pace: Callable[[], None]) -> None:
     """Make very many objects that stay, as judging does."""
     kept: list[Any] = []
-    for number in range(150_000):
+    for number in range(400_000):
         kept.append([number])
         if number % STRIDE == 0:
             pace()
