@@ -47,12 +47,8 @@ EXCEPTIONS = {
     "_otlp.proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
 }
 
-THREADING = {
-    *("_buffer.intake", "_release", "_release.flush", "_release.tries", "_settle.worker", "_telemetry"),
-    "process._program",
-}
-"""Who may know of threads: the lock, the two threads with what they hand each other, the counts of all threads, and a
-program, of whose exit any thread may learn."""
+THREADING = {"_buffer.intake", "_release", "_release.flush", "_release.tries", "_settle.worker", "_telemetry"}
+"""Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""
 
 FOREIGN = {
     "recordings": {"google", "msgspec", "opentelemetry"},

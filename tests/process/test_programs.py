@@ -233,6 +233,21 @@ def test_a_program_may_end_before_its_start_is_noted(agent: Agent) -> None:
     assert agent.does(task).program["process.exit.code"] == 3
 
 
+def test_a_signal_handler_may_poll_what_its_thread_waits_for(agent: Agent) -> None:
+    def task() -> None:
+        children = [subprocess.Popen(["sleep", "0.05"]) for _ in range(8)]
+        before = signal.signal(signal.SIGCHLD, lambda *_: [child.poll() for child in children] and None)
+        try:
+            for child in children:
+                child.wait()
+        finally:
+            signal.signal(signal.SIGCHLD, before)
+
+    done = agent.does(task)
+    assert len(done.programs) == 8
+    assert done.said == "pass"
+
+
 def test_a_retry_names_what_it_repeats(agent: Agent) -> None:
     def task() -> None:
         first = subprocess.Popen(["false"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import threading
 import time
 from collections.abc import Mapping
 from secrets import token_hex
@@ -33,16 +32,16 @@ _CANCELLED: Final = "cancelled"
 class Program:
     """A program that is being started, runs, or has ended. Any thread may tell what happened to it.
 
-    ``invocation_id`` is new with every start. Nothing here raises but for a defect.
+    ``invocation_id`` is new with every start. Nothing here waits: a signal handler may poll the very program that the
+    thread it interrupts is dealing with. What two threads could tell at once is told by the one that takes it out of
+    the table of running programs, which is one step.
     """
 
     def __init__(self, span: Span, invocation_id: str) -> None:
         self.invocation_id = invocation_id
         self.pid: int | None = None
         self._span = span
-        self._lock = threading.Lock()
-        self._is_over = False
-        self._readers = 0
+        self._readers: list[None] = []
         self._code: int | None = None
         self._has_expired = False
         self._was_ended = False
@@ -70,7 +69,6 @@ class Program:
 
     def fails_to_start(self, error: BaseException) -> None:
         """End the span of a program that never was: no exit will come."""
-        self._is_over = True
         self._span.set_attribute(_ERROR_TYPE, type(error).__qualname__)
         self._span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error}"))
         self._span.end()
@@ -85,16 +83,13 @@ class Program:
 
     def __enter__(self) -> Program:
         """Let its exit wait while what it writes is read."""
-        with self._lock:
-            self._readers += 1
+        self._readers.append(None)
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._readers -= 1
-            code = self._code
-        if code is not None:
-            self.exits(code)
+        self._readers.pop()
+        if self._code is not None:
+            self.exits(self._code)
 
     def writes(self, stdout: Any, stderr: Any) -> None:
         """Note what it wrote, as text or bytes; None where nobody has read it."""
@@ -109,13 +104,9 @@ class Program:
 
     def exits(self, code: int) -> None:
         """Note its exit code, -N if signal N killed it. Only the first time counts, and only if it was started."""
-        with self._lock:
-            self._code = code
-            if self._is_over or self._readers or self not in running:
-                return
-            self._is_over = True
-        running.discard(self)
-        self._tell(code)
+        self._code = code
+        if not self._readers and running.take_out(self):
+            self._tell(code)
 
     def _tell(self, code: int) -> None:
         was_ended = self._was_ended and code != 0
@@ -156,12 +147,9 @@ class Running:
         """Take in a program that was started."""
         self._programs[program] = None
 
-    def discard(self, program: Program) -> None:
-        """Let go of one that has ended."""
-        self._programs.pop(program, None)
-
-    def __contains__(self, program: Program) -> bool:
-        return program in self._programs
+    def take_out(self, program: Program) -> bool:
+        """Let go of one that has ended. False if somebody has done so, or it was never started."""
+        return self._programs.pop(program, False) is None
 
     def look(self) -> None:
         """Note the exit of those that have ended though nobody has waited for them. They are left to be waited for."""
