@@ -47,7 +47,10 @@ EXCEPTIONS = {
     "_otlp.proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
 }
 
-THREADING = {"_buffer.intake", "_release", "_release.flush", "_release.tries", "_settle.worker", "_telemetry"}
+THREADING = {
+    *("_buffer.intake", "_settle.worker", "_telemetry"),
+    *("_release", "_release.flush", "_release.line", "_release.tries"),
+}
 """Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""
 
 FOREIGN = {

@@ -285,3 +285,60 @@ def test_in_a_hurry_it_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
     sender.hurry()
     assert ended(sender, thread)
     assert exporter.accepted == [["a0", "b0"]]
+
+
+# While threads start, a flush may find itself at work beside the thread
+
+
+@dataclass
+class Held:
+    """Answers an exporter's calls only once it is let go."""
+
+    reached: threading.Event = field(default_factory=threading.Event)
+    let_go: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, _spans: Sequence[str]) -> None:
+        self.reached.set()
+        assert self.let_go.wait(SOON_S)
+
+
+def at_work(held: Held) -> tuple[Scripted, Sender, threading.Thread]:
+    """Return a sender whose thread is in the midst of a call."""
+    exporter = Scripted(held)
+    sender = Sender(exporter, 1 << 40)
+    thread = threading.Thread(target=sender.run, daemon=True)
+    thread.start()
+    sender.put(Told().parcel("a", [1]))
+    assert held.reached.wait(SOON_S)
+    return exporter, sender, thread
+
+
+def test_nobody_flushes_past_a_thread_that_has_something_in_hand() -> None:
+    held = Held()
+    exporter, sender, thread = at_work(held)
+    flush = Flush(deadline=0.0)
+    sender.put(Told().parcel("b", [1]))
+    sender.put_flush(flush)
+    sender.drain(0.01)
+    assert (exporter.calls, flush.is_done) == (1, False)
+    held.let_go.set()
+    sender.drain(SOON_S)
+    assert flush.wait(SOON_S)
+    assert exporter.accepted == [["a0"], ["b0"]]
+    assert ended(sender, thread)
+
+
+def test_two_that_send_at_once_neither_wait_for_what_the_other_took_nor_answer_early() -> None:
+    for _ in range(200):
+        exporter, told = Scripted(), Told()
+        sender = Sender(exporter, 1 << 40)
+        thread = threading.Thread(target=sender.run, daemon=True)
+        thread.start()
+        for name in "abc":
+            sender.put(told.parcel(name, [1]))
+        flush = Flush(deadline=0.0)
+        sender.put_flush(flush)
+        sender.drain(SOON_S)
+        assert flush.is_done
+        assert told.lines == ["a: all", "b: all", "c: all"]
+        assert ended(sender, thread)

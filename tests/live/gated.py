@@ -13,7 +13,15 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, TraceFlags, set_span_in_context
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+    Tracer,
+    set_span_in_context,
+)
 
 from spangate import Gate, GateSpanProcessor, Verdict
 from spangate.gates import Completeness, Forest
@@ -70,6 +78,14 @@ class Gated(TracerProvider):
         self.gate = GateSpanProcessor(self.memory, gates=gates, **{**waits, **settings})
         self.add_span_processor(self.gate)
         self.made.append(self)
+        self._known: dict[str, Tracer] = {}
+
+    def get_tracer(self, instrumenting_module_name: str, *args: Any, **more: Any) -> Tracer:
+        """Return the tracer of a scope, the same to all threads: the SDK changes warning filters at every call."""
+        if args or more:
+            return super().get_tracer(instrumenting_module_name, *args, **more)
+        known = self._known.get(instrumenting_module_name)
+        return known or self._known.setdefault(instrumenting_module_name, super().get_tracer(instrumenting_module_name))
 
     def start(self, what: What, name: str | None = None, under: Above = None, **more: Any) -> Span:
         """Start a span that is known as ``what`` from its start, below ``under`` (None: without a parent)."""

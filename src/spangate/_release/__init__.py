@@ -5,10 +5,8 @@ Never through a batch processor: that drops what does not fit its queue and repo
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,6 +17,7 @@ from opentelemetry.sdk.trace.export import SpanExporter
 from spangate._release.attempt import attempt
 from spangate._release.chunks import Chunk, Parcel, Refusal, Row, chunks
 from spangate._release.flush import Flush
+from spangate._release.line import Line
 from spangate._release.tries import Tries
 
 CHUNK_SPANS = 512
@@ -53,7 +52,7 @@ class Sender:
 
     def reset(self) -> None:
         """Forget what waits: after a fork it belongs to the parent."""
-        self._queue: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._line = Line()
         self._in_hand: dict[Parcel, int] = {}
         self._tries.reset()
         self._all_here = threading.Event()
@@ -79,7 +78,7 @@ class Sender:
         if waiting and waiting + weight > self._max_bytes:
             return False
         self._taken_in += weight
-        self._queue.put(parcel)
+        self._line.put(parcel)
         return True
 
     def expect_more(self) -> None:
@@ -92,7 +91,7 @@ class Sender:
 
     def put_flush(self, flush: Flush) -> None:
         """Answer ``flush`` when everything that is lined up now has been dealt with."""
-        self._queue.put(flush)
+        self._line.put(flush)
 
     def hurry(self) -> None:
         """Pause no more between tries, and try only once: the process is about to end."""
@@ -101,13 +100,13 @@ class Sender:
 
     def stop(self) -> None:
         """Let :meth:`run` return once everything before has been dealt with."""
-        self._queue.put(_STOP)
+        self._line.put(_STOP)
 
     def abandon(self) -> None:
         """Give up what has not left by now. It counts as lost, and nothing is sent any more."""
         self._tries.abandon()
         self._give_up("shutdown")
-        for item in self._waiting():
+        while (item := self._line.take()) is not None:
             if isinstance(item, Parcel):
                 item.refused(0, "shutdown")
             elif isinstance(item, Flush):
@@ -129,29 +128,30 @@ class Sender:
 
     def run(self) -> None:
         """Send parcels until :meth:`stop`. The body of the sender's thread."""
-        while True:
-            first = self._queue.get()
+        goes_on = True
+        while goes_on:
+            self._line.wait()
             if not self._tries.is_hurried():
                 self._all_here.wait(LINGER_S)
-            if not self._step(first):
-                return
+            with self._line.turn:
+                goes_on = self._step()
 
     def drain(self, patience_s: float = math.inf) -> None:
         """Send what is lined up, in the calling thread: for when threads can no longer start.
 
-        After ``patience_s`` seconds there are no more pauses between tries.
+        After ``patience_s`` seconds there are no more pauses between tries, and a thread that is at it is waited for no
+        longer.
         """
         self._tries.be_patient_for(patience_s)
-        for item in self._waiting():
-            self._step(item)
+        if self._line.turn.acquire(timeout=min(max(patience_s, 0.0), threading.TIMEOUT_MAX)):
+            try:
+                while self._line:
+                    self._step()
+            finally:
+                self._line.turn.release()
 
-    def _waiting(self) -> Iterator[object]:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                yield self._queue.get_nowait()
-
-    def _step(self, first: object) -> bool:
-        parcels, rest = self._gather(first)
+    def _step(self) -> bool:
+        parcels, rest = self._gather()
         try:
             self._send(parcels)
         except Exception:  # the thread is an entry of its own: a defect here must not end exporting for good
@@ -163,15 +163,15 @@ class Sender:
             self._answer(rest)
         return rest is not _STOP
 
-    def _gather(self, item: object) -> tuple[list[Parcel], object]:
-        """Take the parcels that are lined up already, so that small runs share export calls."""
+    def _gather(self) -> tuple[list[Parcel], object]:
+        """Take the parcels that are lined up already, so that small runs share export calls, and what stands next."""
         parcels: list[Parcel] = []
-        while isinstance(item, Parcel):
+        while len(parcels) < CHUNK_SPANS:
+            item = self._line.take()
+            if not isinstance(item, Parcel):
+                return parcels, item
             parcels.append(item)
-            if len(parcels) >= CHUNK_SPANS or self._queue.empty():
-                return parcels, None
-            item = self._queue.get()
-        return parcels, item
+        return parcels, None
 
     def _send(self, parcels: Sequence[Parcel]) -> None:
         self._in_hand.update(dict.fromkeys(parcels, 0))

@@ -97,7 +97,7 @@ class Worker:
         finally:
             self._server = None
             self._serving.release()
-        return flush.wait(0.0)
+        return flush.wait(flush.deadline - self._clock())
 
     def close(self, deadline: float) -> None:
         """End the threads and shut the exporter down, in the judging thread, for it may hang; bounded."""
