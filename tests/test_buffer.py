@@ -8,14 +8,18 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.trace import SpanContext
 
 from spangate._buffer import Buffer
+from spangate._buffer.held import ARRIVED_LIMIT
 from spangate._buffer.tree import Decided, Tree
+from spangate._quick_hooks import QuickHooks
 
 
 @dataclass(eq=False)
@@ -25,6 +29,21 @@ class Ended:
     trace_id: int
     span_id: int
     start_time: int
+    parent_id: int | None = None
+
+    @property
+    def _context(self) -> SpanContext:
+        return SpanContext(self.trace_id, self.span_id, is_remote=False)
+
+    @property
+    def _parent(self) -> SpanContext | None:
+        return None if self.parent_id is None else SpanContext(self.trace_id, self.parent_id, is_remote=False)
+
+
+class Word(str):
+    """What a span says that it is, each its own: the tree that notes it is the one that the span was put into."""
+
+    __slots__ = ()
 
 
 @dataclass(eq=False)
@@ -33,9 +52,14 @@ class Live(Ended):
 
     tree: Tree | None = None
     ends: list[Ended] = field(default_factory=list)
+    word: Word = field(default_factory=lambda: Word("chat"))
+
+    @property
+    def _attributes(self) -> SimpleNamespace:
+        return SimpleNamespace(_dict={"gen_ai.operation.name": self.word})
 
     def end(self) -> Ended:
-        ended = Ended(self.trace_id, self.span_id, self.start_time)
+        ended = Ended(self.trace_id, self.span_id, self.start_time, self.parent_id)
         self.ends.append(ended)
         return ended
 
@@ -52,9 +76,14 @@ class Raced(Tree):
         super().__init__(*args, **fields)
 
     def __getattribute__(self, name: str) -> Any:
-        if name in MOMENTS:
-            object.__getattribute__(self, "meanwhile").happen(name)
-        return object.__getattribute__(self, name)
+        read = partial(object.__getattribute__, self)
+        if name == "arrived":  # what a hook writes to is what was there before
+            value = read(name)
+            read("meanwhile").happen(name)
+            return value
+        if name in (*IN_STARTS, *IN_ENDS):
+            read("meanwhile").happen(name)
+        return read(name)
 
 
 @dataclass(eq=False)
@@ -71,7 +100,38 @@ class Meanwhile:
             act()
 
 
-MOMENTS = ("root_id", "room", "quick")
+class Through(QuickHooks):
+    """The hooks on their quick way, and behind it the buffer with its lock. ``found`` says that a tree held an end."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._buffer = buffer
+        self._quick = buffer.quick
+        self.found = True
+
+    def start(self, live: Live, trees: list[Tree]) -> Tree | None:
+        self.on_start(live)
+        return live.tree or next((tree for tree in trees if live.word is tree.said.get(live.span_id)), None)
+
+    def end(self, ended: Ended) -> bool:
+        self.found = True
+        self.on_end(ended)
+        return self.found
+
+    def _start(self, span: Any, _context: object) -> None:
+        span.tree = self._buffer.join(span.trace_id, span.span_id, span.parent_id, span)
+
+    def _end(self, span: Any) -> None:
+        self.found = self._buffer.end(span.trace_id, span.span_id, span)
+
+    def _end_unheld(self, _span: object) -> None:
+        self.found = False
+
+    def _fault(self, where: str) -> None:
+        raise AssertionError(where)
+
+
+IN_STARTS = ("spans", "room", "quick")
+IN_ENDS = ("spans", "root_id", "arrived", "quick")
 ACTS = ("close", "seize", "take", "end_root", "start_root", "absorb", "let_pass")
 STEPS = {
     "start_root": 1,
@@ -100,6 +160,8 @@ class Machine:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)  # noqa: S311  no secret
         self.buffer = Buffer(lambda: float(self.clock))
+        self.hooks = Through(self.buffer)
+        self.trees: list[Tree] = []
         self.clock = 0
         self.started: list[Live] = []
         self.out: Counter[int] = Counter()
@@ -138,14 +200,15 @@ class Machine:
             piecewise=self.random.random() < 0.2,
             meanwhile=self.meanwhile,
         )
+        self.trees.append(own)
         live.tree = self.buffer.open(own, live)
         assert live.tree in self.buffer.held()
         self.started.append(live)
 
     def start_child(self) -> None:
         above = self.parent()
-        live = Live(above.trace_id, self.span_id(), self.now())
-        live.tree = self.buffer.join(above.trace_id, live.span_id, above.span_id, live)
+        live = Live(above.trace_id, self.span_id(), self.now(), above.span_id)
+        live.tree = self.hooks.start(live, self.trees)
         of_trace = [tree for tree in self.buffer.held() if tree.trace_id == above.trace_id]
         held = [tree for tree in of_trace if above.span_id in tree.spans]
         assert live.tree in held if held else live.tree is None
@@ -154,10 +217,10 @@ class Machine:
     def start_child_overtaken(self) -> None:
         """Something happens to the tree while a span is put into it."""
         above = self.parent()
-        live = Live(above.trace_id, self.span_id(), self.now())
+        live = Live(above.trace_id, self.span_id(), self.now(), above.span_id)
         self.starting, self.meanwhile.act = live, partial(self.act, above)
-        self.meanwhile.moment = self.random.choice(["room", "quick"])
-        live.tree = self.buffer.join(above.trace_id, live.span_id, above.span_id, live)
+        self.meanwhile.moment = self.random.choice(IN_STARTS)
+        live.tree = self.hooks.start(live, self.trees)
         self.starting, self.meanwhile.act = None, None
         self.note(live)
 
@@ -178,7 +241,7 @@ class Machine:
         """Something happens to the tree while a span in it ends."""
         span = self.unended()
         self.meanwhile.act = partial(self.act, span)
-        self.meanwhile.moment = self.random.choice(["root_id", "quick"])
+        self.meanwhile.moment = self.random.choice(IN_ENDS)
         self.end_now(span)
         self.meanwhile.act = None
 
@@ -186,7 +249,7 @@ class Machine:
         if span.ends or span is self.starting:
             return
         ended = span.end()
-        held = self.buffer.end(span.trace_id, span.span_id, ended)
+        held = self.hooks.end(ended)
         assert held or self.buffer.late_end(span.trace_id, span.span_id, ended)
 
     def act(self, span: Live) -> None:
@@ -212,7 +275,7 @@ class Machine:
         self.end_now(span)
         if span.tree is not None and span.tree.quick:
             self.buffer.absorb(span.tree)
-            assert self.buffer.end(span.trace_id, span.span_id, span.ends[0])
+            assert self.hooks.end(span.ends[0])
 
     def start_again(self) -> None:
         """The same, and every start."""
@@ -290,7 +353,7 @@ class Machine:
         for tree in held:
             size = len(tree.spans) + len(tree.twins)
             assert tree.room >= size if tree.quick else tree.room == size
-            assert tree.quick == (self.buffer._quick.get(tree.trace_id) is tree)
+            assert tree.quick == (self.buffer.quick.get(tree.trace_id) is tree)
             assert not tree.quick or (tree.root_ended_at is None and not tree.twins and not tree.piecewise)
 
     def no_tree_and_no_trace_is_left_behind(self) -> None:
@@ -320,7 +383,7 @@ class Machine:
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=1500, deadline=None)
 def test_nothing_is_lost_or_told_twice(seed: int) -> None:
     machine = Machine(seed)
     machine.start_root()
@@ -415,18 +478,58 @@ def test_an_end_that_arrives_while_its_span_is_taken_out_waits_to_follow() -> No
     buffer._slow(tree)  # as whoever takes a span out has done before
     tree.arrived[2] = Ended(1, 2, 2)  # what a hook does that saw span 2 there a moment ago
     assert [span.span_id for span in buffer.glimpse(tree)] == [1]
-    assert not buffer._end_after_all(tree, 2, tree.arrived[2])
+    assert not buffer.end_after_all(tree, tree.arrived, 2, tree.arrived[2])
+
+
+def quick_tree(buffer: Buffer, spans: int) -> tuple[Tree, list[Ended]]:
+    """Return a tree with so many spans below its root, and their ends, which no hook has told yet."""
+    tree = held_in(buffer, Tree(1, 1, "tree"), Live(1, 1, 1))
+    live = [Live(1, span_id, span_id) for span_id in range(2, 2 + spans)]
+    for span in live:
+        buffer.join(1, span.span_id, 1, span)
+    return tree, [span.end() for span in live]
 
 
 def test_an_end_that_its_hook_has_put_in_its_place_is_not_put_there_again() -> None:
     buffer = Buffer(lambda: 0.0)
-    tree = held_in(buffer, Tree(1, 1, "tree"), Live(1, 1, 1))
-    buffer.join(1, 2, 1, Live(1, 2, 2))
-    buffer.end(1, 2, Ended(1, 2, 2))
-    seen = [*tree.arrived]
+    tree, ends = quick_tree(buffer, ARRIVED_LIMIT + 1)
+    tree.arrived.update((end.span_id, end) for end in ends)  # too many for one that holds the lock
     buffer._slow(tree)
-    assert buffer._end_after_all(tree, 2, tree.arrived[2])
-    buffer._absorb(tree, seen)
+    assert buffer.end_after_all(tree, tree.arrived, 2, ends[0])
+    buffer._absorb(tree, [end.span_id for end in ends])
+    assert (tree.ended, tree.open) == (len(ends), 1)
+
+
+@pytest.mark.parametrize("is_too_late", [False, True])
+def test_an_end_at_the_moment_at_which_the_quick_way_is_closed_counts_once(is_too_late: bool) -> None:  # noqa: FBT001  a column
+    buffer = Buffer(lambda: 0.0)
+    tree, (end,) = quick_tree(buffer, 1)
+    arrived = tree.arrived
+    if not is_too_late:
+        arrived[2] = end
+    buffer._slow(tree)
+    arrived[2] = end
+    assert buffer.end_after_all(tree, arrived, 2, end)
+    assert (tree.ended, tree.open, tree.spans[2]) == (1, 1, end)
+
+
+def test_an_end_that_was_seen_by_whoever_took_the_tree_is_not_late() -> None:
+    buffer = Buffer(lambda: 0.0)
+    tree, (end,) = quick_tree(buffer, 1)
+    arrived = tree.arrived
+    arrived[2] = end
+    buffer.seize(tree, decision(tree))
+    assert buffer.end_after_all(tree, arrived, 2, end)
+
+
+def test_a_span_that_ends_twice_counts_once() -> None:
+    buffer = Buffer(lambda: 0.0)
+    tree, (end,) = quick_tree(buffer, 1)
+    for _ in range(2):
+        assert Through(buffer).end(end)
+        buffer.absorb(tree)
+    assert Through(buffer).end(end)
+    buffer._slow(tree)
     assert (tree.ended, tree.open) == (1, 1)
 
 

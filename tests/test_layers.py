@@ -28,7 +28,7 @@ LAYERS = {
     "adapter": "_adapter _stamp",
     "release": "_release",
     "settling": "_settle",
-    "processor": "_install _processor",
+    "processor": "_hooks _install _processor _quick_hooks",
     "hosts": "cli testing",
 }
 """From the bottom to the top; names are below ``spangate``. The package itself, the facade, stands above all."""
@@ -43,12 +43,12 @@ IMPURE = frozenset(
 """What needs a process, a clock, a disk or the SDK."""
 
 EXCEPTIONS = {
-    "_buffer.intake": {"threading"},  # the one lock
+    "_buffer.held": {"threading"},  # the one lock
     "_otlp.proto": {"opentelemetry.proto"},  # OTLP's own messages; nothing of the SDK
 }
 
 THREADING = {
-    *("_buffer.intake", "_settle.worker", "_telemetry"),
+    *("_buffer.held", "_settle.worker", "_telemetry"),
     *("_release", "_release.flush", "_release.line", "_release.tries"),
 }
 """Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""

@@ -1,38 +1,31 @@
-"""The hooks: what the SDK calls. Whatever happens here, the host program does not notice."""
+"""The processor: the one line on a tracer provider, what it is set up of, and its end."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import SpanKind
 
-from spangate._adapter import record
 from spangate._buffer import Buffer
-from spangate._buffer.tree import SPAN_OVERHEAD, Tree
-from spangate._dialects import classify, dialect_of
+from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._forest import Unit
 from spangate._hosts import announce
 from spangate._pace import Pace
+from spangate._quick_hooks import QuickHooks
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
 from spangate._release.fan_out import FanOut
 from spangate._release.flush import Flush
 from spangate._sdk.exporter import otlp_exporter
-from spangate._sdk.fields import started
 from spangate._sdk.forks import after_fork
-from spangate._sdk.lighten import lighten
-from spangate._sdk.outlook import Outlook
 from spangate._settle import Settler
 from spangate._settle.bounds import Bounds, Scales
 from spangate._settle.decide import Decider
 from spangate._settle.patience import Patience
 from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
-from spangate._stamp import stamp_request, stamp_tool
 from spangate._telemetry import Telemetry, logger
 from spangate.gates import default_gates
 
@@ -43,7 +36,7 @@ _LEAST_ROOM = 1024
 _ENTRY_KINDS = (SpanKind.SERVER, SpanKind.CONSUMER)
 
 
-class GateSpanProcessor(SpanProcessor):
+class GateSpanProcessor(QuickHooks):
     """Holds each agent run, judges it when it is over, and exports it whole or a verdict span in its place.
 
     It takes the place of a BatchSpanProcessor: one line on an existing tracer provider. Traces without an agent pass.
@@ -95,54 +88,24 @@ class GateSpanProcessor(SpanProcessor):
         )
         chosen = tuple(default_gates() if gates is None else gates)
         self._exporters = _several(otlp_exporter() if exporter is None else exporter)
-        self._outlook = Outlook(self)
-        self._buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace)
-        self._placer = Placer(self._buffer, tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS)
-        self._telemetry = Telemetry(self._buffer.count_spans)
+        buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace)
+        placer = Placer(buffer, tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS)
+        telemetry = Telemetry(buffer.count_spans)
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])
-        self._decider = Decider(self._buffer, self._sender, self._telemetry, chosen, on_verdict, dry_run=dry_run)
-        scales = Scales(self._buffer, bounds)
-        settler = Settler(self._buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
-        self._worker = Worker(self._buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
-        self._closed = False
-        self._faults: set[str] = set()
+        self._decider = Decider(buffer, self._sender, telemetry, chosen, on_verdict, dry_run=dry_run)
+        scales = Scales(buffer, bounds)
+        settler = Settler(buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
+        worker = Worker(buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
+        super().__init__(buffer, placer, worker, telemetry)
         after_fork(self._after_fork)
-        announce(self._buffer)
-
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Hold the span with its tree, and stamp it."""
-        try:
-            if self._closed:
-                return
-            context, parent, attributes = started(span)
-            span_id = context[1]
-            tree = None
-            if parent is not None and not parent[2]:  # the properties of a span context take thrice as long
-                tree = self._buffer.join(context[0], span_id, parent[1], span)
-            if tree is None:
-                self._ready(span)
-                tree = self._placer.place(span, context, parent, parent_context)
-            if tree is not None and stamp_tool(span, span_id, tree, attributes):
-                _stamp_request(span, tree)
-        except Exception:  # noqa: BLE001  an exception would keep the user's code from running
-            self._fault("on_start")
-
-    def on_end(self, span: ReadableSpan) -> None:
-        """Put the ended span in the place of the live one."""
-        try:
-            lighten(span)
-            context = span.context
-            if not self._buffer.end(context[0], context[1], span):
-                self._end_unheld(span)
-        except Exception:  # noqa: BLE001  an exception would replace the user's own
-            self._fault("on_end")
+        announce(buffer)
 
     def shutdown(self) -> None:
         """Settle everything, cutting grace short, and shut the exporter down. Bounded; a second call does nothing."""
         try:
-            if self._closed:
+            if self._is_closed:
                 return
-            self._closed = True
+            self._is_closed = True
             self._worker.outside(self._shut_down)
         except Exception:  # noqa: BLE001  the program is ending; it must end
             self._fault("shutdown")
@@ -155,7 +118,7 @@ class GateSpanProcessor(SpanProcessor):
             False at once where the gate itself is the caller: an exporter, or ``on_verdict``.
         """
         try:
-            if self._closed or not self._worker.has_started:
+            if self._is_closed or not self._worker.has_started:
                 return True
             return self._worker.flush(Flush(time.monotonic() + timeout_millis / 1000))
         except Exception:  # noqa: BLE001  it would reach the caller of the provider's force_flush
@@ -176,42 +139,6 @@ class GateSpanProcessor(SpanProcessor):
         self._worker.close(deadline)
         self._decider.lose(self._buffer.clear(), "shutdown")
 
-    def _end_unheld(self, span: ReadableSpan) -> None:
-        """Deal with the end of a span that no tree holds: late, inherited from a parent process, or never seen."""
-        trace_id, span_id = span.context.trace_id, span.context.span_id
-        if self._buffer.is_inherited(trace_id, span_id):
-            return
-        if self._closed:
-            self._end_after_shutdown(span)
-            return
-        late = self._buffer.late_end(trace_id, span_id, span)
-        if late is None and self._buffer.decided(trace_id, span_id, None) is not None:
-            return  # it had ended before: the gate is there twice
-        if late is None or late.is_cut:
-            self._ready(span)
-            if not self._placer.admit(span, late):
-                self._telemetry.lose(1, "overload")
-
-    def _end_after_shutdown(self, span: ReadableSpan) -> None:
-        decided = self._buffer.decided_open(span.context.trace_id, span.context.span_id)
-        if decided is not None and decided.ruling == "fail":
-            self._telemetry.withhold(1)
-        elif span.context.trace_flags.sampled:
-            self._telemetry.lose(1, "after_shutdown")
-
-    def _ready(self, span: ReadableSpan) -> None:
-        """Start the threads with the first tree, and look once at each set of processors for ways round the gate."""
-        if self._worker.wants_start:
-            self._worker.start()
-        self._outlook.look(span)
-
-    def _fault(self, where: str) -> None:
-        if where in ("on_start", "on_end"):
-            self._telemetry.lose(1, "hook_error")
-        if where not in self._faults:  # a fault that every span meets must not fill the log
-            self._faults.add(where)
-            logger.exception("%s failed; the program goes on, one span may be missing", where)
-
     def _after_fork(self) -> None:
         self._placer.reseed()
         self._buffer.after_fork()
@@ -228,11 +155,3 @@ def _several(exporter: SpanExporter | Sequence[SpanExporter]) -> Sequence[SpanEx
         if isinstance(one, type) or not callable(getattr(one, "export", None)):
             raise TypeError(f"exporter={exporter!r}: give exporters, as OTLPSpanExporter(), or None for OTLP")
     return exporters
-
-
-def _stamp_request(span: Span, tree: Tree) -> None:
-    """Write the fingerprint of a generation that starts with its prompt on it, the one case in which a hook hashes."""
-    known = record(span, is_open=True)
-    classify(known)
-    if known.role == "generation":
-        stamp_request(span, tree, dialect_of(known).request(known))

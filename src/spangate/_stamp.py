@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.sdk.trace import Span
 
 from spangate import _keys as keys
+from spangate._adapter import record
 from spangate._buffer.tree import Tree
-from spangate._dialects._base import Request
+from spangate._dialects import classify, dialect_of
 from spangate._fingerprint import fingerprint
 from spangate._sdk.fields import put
 
-_OPERATION = "gen_ai.operation.name"
-_EXECUTE = (_OPERATION, "execute_tool")
+OPERATION: Final = "gen_ai.operation.name"
+_EXECUTE = (OPERATION, "execute_tool")
 _TOOLS = (
     _EXECUTE,
     ("openinference.span.kind", "TOOL"),
     ("traceloop.span.kind", "tool"),
 )
 """Attributes that say what a span is, each with its word for a tool."""
-_COMMON = {word: (_OPERATION, word) for word in ("chat", "invoke_agent")} | {"execute_tool": _EXECUTE}
-"""What most spans say, as one object for all of them."""
-_MESSAGES, _INPUT = "gen_ai.input.messages", "input.value"
+UNSTAMPED: Final = ("chat", "invoke_agent")
+"""What most spans say is their operation. With no prompt beside it there is nothing to write on them."""
+MESSAGES: Final = "gen_ai.input.messages"
+INPUT: Final = "input.value"
+"""Where a request stands, if it is there when the span starts."""
 
 
 def invocation_id(tree_id: str, span_id: int) -> str:
@@ -35,39 +38,36 @@ def invocation_id(tree_id: str, span_id: int) -> str:
     return "%s-%016x" % (tree_id, span_id)  # noqa: UP031  half the time of an f-string, in a hook
 
 
-def stamp_tool(span: Span, span_id: int, tree: Tree, known: Mapping[str, Any]) -> bool:
-    """Write the invocation id on a span that starts as a tool, and note what a span says that it is.
+def stamp(span: Span, span_id: int, tree: Tree, known: Mapping[str, Any]) -> None:
+    """Write the invocation id on a span that starts as a tool, and a fingerprint on one that starts with its prompt.
 
-    Most spans start with nothing that tells their role. Those that do may lose it to later attributes, of which the SDK
-    keeps a number and no more. ``known`` are the attributes that the span starts with.
-
-    Returns:
-        True if the span starts with a prompt on it, so that its fingerprint can be written too.
+    What a span says that it is gets noted. Most spans start with nothing that tells their role, and those that do may
+    lose it to later attributes, of which the SDK keeps a number and no more. ``known`` are the attributes that the span
+    starts with.
     """
-    word = known.get(_OPERATION)
-    said = _COMMON.get(word) if type(word) is str else None
-    is_tool = said is _EXECUTE
-    if said is None:
-        said = _said(known)
-        is_tool = said in _TOOLS
+    word = known.get(OPERATION)
+    said = word if word in UNSTAMPED else next(((key, known[key]) for key, _ in _TOOLS if key in known), None)
     if said is not None:
         tree.said[span_id] = said
-        if is_tool:
-            if keys.INVOCATION_ID in known:
-                tree.stamps[span_id] = {}
-            else:
-                put(span, keys.INVOCATION_ID, invocation_id(tree.tree_id, span_id))
-            return False
-    return _MESSAGES in known or _INPUT in known
+    if said in _TOOLS:
+        if keys.INVOCATION_ID in known:
+            tree.stamps[span_id] = {}
+        else:
+            put(span, keys.INVOCATION_ID, invocation_id(tree.tree_id, span_id))
+    elif MESSAGES in known or INPUT in known:
+        _stamp_request(span, tree)
 
 
-def _said(known: Mapping[str, Any]) -> tuple[str, Any] | None:
-    return next(((key, known[key]) for key, _ in _TOOLS if key in known), None)
+def _stamp_request(span: Span, tree: Tree) -> None:
+    """Write the fingerprint of a generation that starts with its prompt on it, the one case in which a hook hashes.
 
-
-def stamp_request(span: Span, tree: Tree, request: Request) -> None:
-    """Write the fingerprint of a request that is there at the start; what the span says itself stays."""
-    stamps = fingerprint(request, source="start")
+    What the span says itself stays.
+    """
+    started = record(span, is_open=True)
+    classify(started)
+    if started.role != "generation":
+        return
+    stamps = fingerprint(dialect_of(started).request(started), source="start")
     if keys.PROMPT_HASH in stamps:
         known: Any = span.attributes
         _write(span, tree, {key: value for key, value in stamps.items() if key not in known})
@@ -77,6 +77,12 @@ def _write(span: Span, tree: Tree, stamps: Mapping[str, str | float]) -> None:
     """Write stamps, and remember them: the SDK evicts the oldest attributes first, and these are among the oldest."""
     span.set_attributes(stamps)
     tree.stamps[span.context.span_id] = stamps
+
+
+def said_of(tree: Tree, span_id: int) -> Mapping[str, Any]:
+    """Return what a span of ``tree`` said that it is when it started, as attributes."""
+    said = tree.said.get(span_id)
+    return {} if said is None else {OPERATION: said} if isinstance(said, str) else dict([said])
 
 
 def stamps_of(tree: Tree, span_id: int) -> Mapping[str, str | float]:

@@ -294,8 +294,7 @@ def test_a_defect_in_a_hook_reaches_nobody_and_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     gated = Gated()
-    monkeypatch.setattr(gated.gate._buffer, "join", _fail)
-    monkeypatch.setattr(gated.gate._buffer, "end", _fail)
+    monkeypatch.setattr(gated.gate, "_quick", None)
     healthy(gated, tools=3)
     assert gated.gate.losses == {"hook_error": 7}
     assert caplog.text.count("Traceback") == 2

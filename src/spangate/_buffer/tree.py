@@ -31,7 +31,8 @@ class Tree:
 
     ``spans`` maps span ids to the live span, replaced by the ended one: one dict is order, membership and open set.
     ``twins`` are spans whose id was taken, with that id; ``is_doubled`` says that a span came twice as one object.
-    ``arrived`` are spans that have ended and are still to be put in their places, ``ended`` counts those that are.
+    ``arrived`` are spans that have ended and are still to be put in their places, ``ended`` counts those that are;
+    ``placed`` are the ids of those that were when the quick way was closed.
     ``quick`` says that starts and ends need not take the lock, for up to ``room`` spans.
     ``order`` and ``end_order`` number the moments of the root's start and end. ``piecewise`` trees (below a request
     handler, or with many agents under one span) are decided part by part; ``passing`` ones let through whatever is no
@@ -40,7 +41,8 @@ class Tree:
     one, each with the id of the root of the run in it that is meant; ``adopted`` tells how the parents of spans are
     missing that joined without one. ``root`` is the worker's note of a root that left a piecewise tree before the rest,
     ``runs`` counts what was decided in it, ``gone`` makes up in ``activity`` for what was taken out. ``stamps`` holds
-    what the gate wrote on live spans, ``said`` what they said they were when they started; the SDK may evict either.
+    what the gate wrote on live spans, ``said`` what they said they were when they started, an attribute or the word for
+    their operation alone; the SDK may evict either.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
     it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the
     id of a span. Times are seconds on the buffer's clock.
@@ -65,6 +67,7 @@ class Tree:
         "overflowed",
         "passing",
         "piecewise",
+        "placed",
         "quick",
         "room",
         "root",
@@ -106,6 +109,7 @@ class Tree:
         self.spans: dict[int, Any] = {}
         self.twins: list[tuple[int, Any]] = []
         self.arrived: dict[int, Any] = {}
+        self.placed: Collection[int] = ()
         self.ended = 0
         self.is_doubled = False
         self.quick = False
@@ -125,7 +129,7 @@ class Tree:
         self.claims: dict[Tree, int] = {}
         self.adopted: dict[int, Standing] = {}
         self.root: Any = None
-        self.said: dict[int, tuple[str, Any]] = {}
+        self.said: dict[int, str | tuple[str, Any]] = {}
         self.stamps: dict[int, Mapping[str, str | float]] = {}
         self.exits: list[Exit] = []
         self.notes: list[tuple[int, Finding]] = []

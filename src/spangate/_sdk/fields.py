@@ -143,8 +143,11 @@ def is_known(kind: type) -> bool:
     return kind in _KNOWN
 
 
-started: Final[Callable[[Span], Fields]] = _STARTED if _KNOWN else _started_by_properties
+ARE_KNOWN: Final = bool(_KNOWN)
+"""Whether it is known what the SDK's own spans keep in their fields."""
+
+started: Final[Callable[[Span], Fields]] = _STARTED if ARE_KNOWN else _started_by_properties
 """Returns the context of a span that starts, its parent's, and its attributes."""
 
-put: Final[Callable[[Span, str, str], None]] = _put if _KNOWN else Span.set_attribute
+put: Final[Callable[[Span, str, str], None]] = _put if ARE_KNOWN else Span.set_attribute
 """Writes an attribute on a span that starts."""

@@ -7,7 +7,7 @@ held. Nobody can tell: what the span's properties return is the same.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from opentelemetry.sdk.trace import ReadableSpan
@@ -34,20 +34,21 @@ class _Nothing(BoundedList[Any]):
 _NOTHING: Final = _Nothing(0)
 
 
-def _lighten(span: Any) -> None:
-    if type(span) is not ReadableSpan:
-        return
-    events: Any = span._events  # noqa: SLF001  what this module is for
-    links: Any = span._links  # noqa: SLF001
-    if type(events) is BoundedList and not events._dq and not events.dropped:  # type: ignore[attr-defined]  # noqa: SLF001
-        span._events = _NOTHING  # noqa: SLF001
-    if type(links) is BoundedList and not links._dq and not links.dropped:  # type: ignore[attr-defined]  # noqa: SLF001
-        span._links = _NOTHING  # noqa: SLF001
+def _lighten(spans: Iterable[Any]) -> None:
+    for span in spans:
+        if type(span) is not ReadableSpan:
+            continue
+        events: Any = span._events  # noqa: SLF001  what this module is for
+        links: Any = span._links  # noqa: SLF001
+        if type(events) is BoundedList and not events._dq and not events.dropped:  # type: ignore[attr-defined]  # noqa: SLF001
+            span._events = _NOTHING  # noqa: SLF001
+        if type(links) is BoundedList and not links._dq and not links.dropped:  # type: ignore[attr-defined]  # noqa: SLF001
+            span._links = _NOTHING  # noqa: SLF001
 
 
-def _leave(_span: Any) -> None:
-    """Leave a span as it is."""
+def _leave(_spans: Iterable[Any]) -> None:
+    """Leave spans as they are."""
 
 
-lighten: Final[Callable[[ReadableSpan], None]] = _lighten if is_known(ReadableSpan) else _leave
-"""Has an ended span share what is empty, where it is known how the SDK keeps it."""
+lighten: Final[Callable[[Iterable[ReadableSpan]], None]] = _lighten if is_known(ReadableSpan) else _leave
+"""Has ended spans share what is empty, where it is known how the SDK keeps it."""

@@ -15,7 +15,7 @@ from spangate._dialects import classify
 from spangate._paced import paced, strides, take_apart
 from spangate._records import Span
 from spangate._sdk.unshared import told_apart
-from spangate._stamp import stamps_of
+from spangate._stamp import said_of, stamps_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -66,8 +66,7 @@ def _put_back(span: Span, tree: Tree) -> None:
     """Give a span what it said of itself at its start, and its stamps: these the gate exports, so they are no loss."""
     stamps = stamps_of(tree, span.span_id)
     evicted = {key: value for key, value in stamps.items() if key not in span.attributes}
-    said = [tree.said[span.span_id]] if span.span_id in tree.said else []
-    span.attributes = {**dict(said), **evicted, **span.attributes}
+    span.attributes = {**said_of(tree, span.span_id), **evicted, **span.attributes}
     span.dropped_attributes -= len(evicted)
 
 

@@ -15,7 +15,6 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Standing, Tree
-from spangate._sdk.odd import kind_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,9 +70,9 @@ class Placer:
         return self._buffer.admit(own, parent_id, span)
 
     def _tree(self, span: ReadableSpan, context: SpanContext, standing: Standing, above: Decided | None) -> Tree:
-        tree = Tree(context[0], context[1], "%016x" % self._random.getrandbits(64))  # noqa: UP031  faster than an f-string
-        follows = above is not None and above.has_agent
-        tree.standing, tree.piecewise = standing, kind_of(span.kind) in self._piecewise_kinds and not follows
+        tree = Tree(context[0], context[1], self._random.getrandbits(64).to_bytes(8, "big").hex())
+        tree.standing = standing
+        tree.piecewise = span.kind in self._piecewise_kinds and (above is None or not above.has_agent)
         if standing == "cut":
             tree.overflowed = above is None or not above.is_entry
         else:
