@@ -172,3 +172,29 @@ def test_the_probe_asks_neither_the_environment_nor_the_programs_random_numbers(
         [sys.executable, "-c", LOADED], env={**os.environ, **setting}, check=False, capture_output=True
     )
     assert (run.returncode, run.stderr) == (0, b"")
+
+
+OTHERWISE = """
+import opentelemetry.sdk.trace as sdk
+kept = sdk.ReadableSpan.attributes.fget
+sdk.ReadableSpan.attributes = property(lambda span: {**kept(span), "told": 1})  # what is in the fields is not all
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from spangate import GateSpanProcessor
+from spangate._hooks import Hooks
+from spangate._sdk.fields import ARE_KNOWN
+assert not ARE_KNOWN and GateSpanProcessor.on_start is Hooks.on_start and GateSpanProcessor.on_end is Hooks.on_end
+memory = InMemorySpanExporter()
+provider = sdk.TracerProvider()
+provider.add_span_processor(GateSpanProcessor(memory))
+tracer = provider.get_tracer("test")
+with tracer.start_as_current_span("agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    with tracer.start_as_current_span("tool", attributes={"gen_ai.operation.name": "execute_tool"}):
+        pass
+assert provider.force_flush()
+print(*sorted(span.name for span in memory.get_finished_spans()))
+"""
+
+
+def test_with_an_sdk_that_keeps_spans_otherwise_every_span_takes_the_lock() -> None:
+    run = subprocess.run([sys.executable, "-c", OTHERWISE], check=False, capture_output=True, text=True)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "agent tool\n", "")
