@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -520,6 +522,69 @@ def test_an_end_that_was_seen_by_whoever_took_the_tree_is_not_late() -> None:
     arrived[2] = end
     buffer.seize(tree, decision(tree))
     assert buffer.end_after_all(tree, arrived, 2, end)
+
+
+def test_a_span_that_ends_twice_while_its_root_does_counts_once() -> None:
+    buffer = Buffer(lambda: 0.0)
+    tree, (end, _) = quick_tree(buffer, 2)
+    tree.arrived[2] = end
+    buffer.end(1, 1, Ended(1, 1, 1))
+    tree.arrived[2] = end  # a second hook that saw the tree before that
+    buffer.absorb(tree)
+    assert (tree.ended, tree.open) == (2, 1)
+
+
+def deep(frames: int, act: Callable[[], object]) -> object:
+    return act() if not frames else deep(frames - 1, act)
+
+
+@pytest.mark.parametrize("act", ["absorb_quick", "end_root"])
+def test_an_end_at_the_bottom_of_the_stack_loses_no_other(act: str) -> None:
+    for frames in range(sys.getrecursionlimit() - 120, sys.getrecursionlimit()):
+        buffer = Buffer(lambda: 0.0)
+        tree, ends = quick_tree(buffer, ARRIVED_LIMIT)
+        tree.arrived[2] = ends[0]
+        buffer.absorb(tree)  # so that some stand in their places
+        tree.arrived.update((end.span_id, end) for end in ends[1:])
+        what = (
+            partial(buffer.absorb_quick, tree) if act == "absorb_quick" else partial(buffer.end, 1, 1, Ended(1, 1, 1))
+        )
+        with contextlib.suppress(RecursionError):
+            deep(frames, what)
+        buffer.absorb(tree)
+        assert not [span for span in tree.spans.values() if isinstance(span, Live) and span.span_id != 1]
+
+
+def test_a_span_put_into_a_tree_that_somebody_walks_through_stays_where_it_stands() -> None:
+    buffer = Buffer(lambda: 0.0)
+    tree, ends = quick_tree(buffer, 1)
+    late, last = Live(1, 8, 8, 1), Live(1, 9, 9, 1)
+    tree.spans[8] = late  # as a hook has done that stops here for a while
+    buffer.join(1, 9, 1, last)
+    buffer.end(1, 9, last.end())
+    buffer.end(1, 1, Ended(1, 1, 1))
+    walk = iter(buffer.glimpse(tree))
+    walked = [next(walk) for _ in range(3)]
+    assert buffer.join_after_all(tree, 8, 1, late) is tree
+    assert [span.span_id for span in (*walked, *walk)] == [1, 2, 8, 9]
+    assert len(ends) == 1
+
+
+def test_a_buffer_that_is_shut_opens_no_tree() -> None:
+    buffer = Buffer(lambda: 0.0)
+    quick_tree(buffer, 1)
+    assert buffer.shut() == 0
+    assert buffer.open(Tree(2, 2, "late"), Live(2, 2, 2)) is None
+    assert buffer.count_spans() == 0
+
+
+def test_what_is_put_in_its_place_is_lightened_first() -> None:
+    lightened: list[Ended] = []
+    buffer = Buffer(lambda: 0.0, lighten=lightened.extend)
+    tree, ends = quick_tree(buffer, 3)
+    tree.arrived.update((end.span_id, end) for end in ends)
+    buffer.absorb(tree)
+    assert lightened == ends
 
 
 def test_a_span_that_ends_twice_counts_once() -> None:

@@ -342,3 +342,13 @@ def test_two_that_send_at_once_neither_wait_for_what_the_other_took_nor_answer_e
         assert flush.is_done
         assert told.lines == ["a: all", "b: all", "c: all"]
         assert ended(sender, thread)
+
+
+def test_a_flush_that_meets_the_word_to_stop_leaves_it_to_the_thread() -> None:
+    sender = Sender(Scripted(), 1 << 40)
+    sender.stop()
+    sender.drain(SOON_S)
+    thread = threading.Thread(target=sender.run, daemon=True)
+    thread.start()
+    thread.join(SOON_S)
+    assert not thread.is_alive()

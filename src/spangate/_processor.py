@@ -20,6 +20,7 @@ from spangate._release.fan_out import FanOut
 from spangate._release.flush import Flush
 from spangate._sdk.exporter import otlp_exporter
 from spangate._sdk.forks import after_fork
+from spangate._sdk.lighten import lighten
 from spangate._settle import Settler
 from spangate._settle.bounds import Bounds, Scales
 from spangate._settle.decide import Decider
@@ -88,7 +89,7 @@ class GateSpanProcessor(QuickHooks):
         )
         chosen = tuple(default_gates() if gates is None else gates)
         self._exporters = _several(otlp_exporter() if exporter is None else exporter)
-        buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace)
+        buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace, lighten)
         placer = Placer(buffer, tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS)
         telemetry = Telemetry(buffer.count_spans)
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])
@@ -137,7 +138,7 @@ class GateSpanProcessor(QuickHooks):
             logger.warning("not everything that was held at the shutdown has reached the exporter")
             self._sender.abandon()
         self._worker.close(deadline)
-        self._decider.lose(self._buffer.clear(), "shutdown")
+        self._decider.lose(self._buffer.shut(), "shutdown")
 
     def _after_fork(self) -> None:
         self._placer.reseed()

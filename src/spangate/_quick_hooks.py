@@ -57,7 +57,11 @@ class QuickHooks(Hooks):
     def on_end(self, span: Any) -> None:
         """Put the ended span in the place of the live one."""
         try:
-            trace_id, span_id = (context := span._context)[0], context[1]
+            try:
+                trace_id, span_id = (context := span._context)[0], context[1]
+            except AttributeError:  # a processor in between may hand on what it made of the span
+                self._end(span)
+                return
             if (tree := self._quick.get(trace_id)) is None or span_id not in tree.spans or span_id == tree.root_id:
                 self._end_aside(span, tree)
                 return

@@ -44,6 +44,69 @@ def test_a_processor_that_was_added_twice_sends_each_span_once_and_says_so() -> 
     assert gated.gate.losses == {}
 
 
+class Told(ReadableSpan):
+    """What a processor in between made of a span: it has none of the SDK's fields, and tells what the other tells."""
+
+    def __init__(self, span: ReadableSpan) -> None:  # not the SDK's own, which would set the fields
+        self._span = span
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__class__" or name.startswith("_"):
+            return object.__getattribute__(self, name)
+        return getattr(object.__getattribute__(self, "_span"), name)
+
+
+class Between(SpanProcessor):
+    """Hands on to another processor what it made of ended spans."""
+
+    def __init__(self, inner: SpanProcessor) -> None:
+        self._inner = inner
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        self._inner.on_start(span, parent_context)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._inner.on_end(Told(span))
+
+
+def test_spans_that_a_processor_in_between_hands_on_are_read_by_their_properties() -> None:
+    gated = Gated()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(Between(gated.gate))
+    tracer = provider.get_tracer("test")
+    with tracer.start_as_current_span("agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        for _ in range(3):
+            tracer.start_span("tool", attributes={"gen_ai.operation.name": "execute_tool"}).end()
+    assert gated.flush()
+    assert Counter(gated.names) == {"agent": 1, "tool": 3}
+    assert gated.told == {"agent": "pass"}
+    assert gated.gate.losses == {}
+
+
+@pytest.mark.parametrize("kind", [None, 0, "internal"])
+def test_a_root_of_no_kind_is_one_like_others(kind: Any) -> None:
+    gated = Gated(unit="agent")
+    with gated.open("other", "root", kind=kind) as root:
+        for number in range(2):
+            gated.ended("agent", f"agent {number}", under=root)
+    assert gated.flush()
+    assert gated.told == {"agent 0": "pass", "agent 1": "pass"}
+
+
+def test_a_root_that_starts_while_the_gate_shuts_down_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    gated = Gated()
+    place = gated.gate._placer.place
+
+    def late(*args: Any) -> Any:
+        gated.gate.shutdown()
+        return place(*args)
+
+    monkeypatch.setattr(gated.gate._placer, "place", late)
+    healthy(gated, tools=3)
+    assert gated.gate.losses == {"after_shutdown": 4}
+    assert gated.gate._buffer.count_spans() == 0
+
+
 def test_two_gates_judge_for_themselves() -> None:
     gated = Gated()
     memory = InMemorySpanExporter()

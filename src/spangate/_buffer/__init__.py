@@ -63,8 +63,10 @@ class Buffer(Hearing):
         """Put what has ended in a tree in its place, with pauses in which hooks come to the lock."""
         ids = [*tree.arrived]
         for at in range(0, len(ids), _STRIDE):
+            stride = ids[at : at + _STRIDE]
+            self._lighten([span for span_id in stride if (span := tree.arrived.get(span_id)) is not None])
             with self._lock:
-                self._absorb(tree, ids[at : at + _STRIDE])
+                self._absorb(tree, stride)
             self.rest()
 
     def take_fresh(self, tree: Tree) -> list[Any]:
@@ -137,8 +139,9 @@ class Buffer(Hearing):
             if tree not in self._trees:
                 return None
             self._withdraw(tree)
+            glimpse = glimpse_of(tree)  # before: what comes in between is then one that was open, not of two trees
             self._decide(tree, decided)
-            return glimpse_of(tree)
+            return glimpse
 
     def _withdraw(self, tree: Tree) -> None:
         """Have whatever happens in a tree from now on wait for the lock."""
@@ -262,6 +265,12 @@ class Buffer(Hearing):
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._count = 0
             return ended
+
+    def shut(self) -> int:
+        """Drop every tree and open none any more. Returns how many ended spans that were."""
+        with self._lock:
+            self._is_shut = True
+            return self.clear()
 
     def count_spans(self) -> int:
         """Count the spans that are held."""

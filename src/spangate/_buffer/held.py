@@ -41,20 +41,31 @@ def _restless(_is_hurried: Question) -> Rest:
     return lambda: None
 
 
+def _leave(_spans: Sequence[Any]) -> None:
+    """Leave spans as they are."""
+
+
 class Held:
     """All trees that are held, and a bounded memory of those that were decided.
 
     ``clock`` gives monotonic seconds. When ``max_spans`` are held, whoever settles them has fallen behind or hangs; no
     further ones are taken in then, and the trees that they would have joined are marked. ``rest`` is what whoever
     settles them calls between two steps of long work; ``pace`` makes it of a question whether there is time for a rest.
+    ``lighten`` is done with ended spans before they are put in their places, outside the lock.
     """
 
     def __init__(
-        self, clock: Callable[[], float], max_spans: int = sys.maxsize, pace: Callable[[Question], Rest] = _restless
+        self,
+        clock: Callable[[], float],
+        max_spans: int = sys.maxsize,
+        pace: Callable[[Question], Rest] = _restless,
+        lighten: Callable[[Sequence[Any]], None] = _leave,
     ) -> None:
         self._clock = clock
         self._max_spans = max_spans
         self.rest = pace(self.is_crowded)
+        self._lighten = lighten
+        self._is_shut = False
         self.quick: dict[int, Tree] = {}  # the hooks keep hold of this one
         self._reset(frozenset())
 
@@ -109,9 +120,8 @@ class Held:
             del self.quick[tree.trace_id]
             if len(tree.arrived) <= ARRIVED_LIMIT:
                 ended = tree.arrived.copy()  # a hook that comes too late may still write to the other
-                tree.placed = [*ended]
-                tree.arrived = {}
                 self._place(tree, ended)
+                tree.placed, tree.arrived = [*ended], {}
             self._make_room(tree)
 
     def _place(self, tree: Tree, ended: Mapping[int, Any]) -> None:
@@ -119,19 +129,27 @@ class Held:
             ended = {span_id: span for span_id, span in ended.items() if tree.spans.get(span_id) is not span}
         tree.spans.update(ended)
         tree.fresh += ended.values()
-        tree.ended += len(ended)
+        count = len(ended)  # apart: what a signal handler ends after the call must not be forgotten
+        tree.ended += count
 
     def _absorb(self, tree: Tree, ids: Sequence[int]) -> None:
         """Put spans that have arrived in the places of the live ones."""
         spans, arrived = tree.spans, tree.arrived
         if tree.quick:  # nothing was taken out of it, so all in one go
-            self._place(tree, {span_id: span for span_id in ids if (span := arrived.pop(span_id, None)) is not None})
+            ended = {span_id: span for span_id in ids if (span := arrived.pop(span_id, None)) is not None}
+            try:
+                self._place(tree, ended)
+            except BaseException:  # the stack of the program may be full
+                arrived.update(ended)
+                raise
             return
         for span_id in ids:
             if span_id in spans and span_id in arrived:  # else it was taken out, or put in its place, meanwhile
-                spans[span_id] = span = arrived.pop(span_id)
-                tree.fresh.append(span)
-                tree.ended += 1
+                span = arrived.pop(span_id)
+                if spans[span_id] is not span:  # it may come twice
+                    spans[span_id] = span
+                    tree.fresh.append(span)
+                    tree.ended += 1
         if tree.piecewise and ids:
             self._stirred[tree] = None
 

@@ -25,6 +25,9 @@ class Intake(Held):
         """Join by the lock what stands among the spans of a tree already."""
         with self._lock:
             is_held, stands = tree in self._trees, tree.spans.get(span_id) is span
+            if is_held and stands and self._is_alone(tree) and parent_id in tree.spans:
+                self._make_room(tree)
+                return tree  # where it stands: somebody may be walking through the tree
             if not (is_held and stands) and self._memory.open_under(tree.trace_id, span_id) is not None:
                 return tree  # whoever decided the tree has seen it
             if stands:
@@ -32,6 +35,9 @@ class Intake(Held):
                 if is_held:
                     self._make_room(tree)
             return self._join(tree.trace_id, span_id, parent_id, span)
+
+    def _is_alone(self, tree: Tree) -> bool:
+        return len(self._traces[tree.trace_id].held) == 1 and self._count < self._max_spans
 
     def _join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
         trace = self._traces.get(trace_id)
@@ -58,7 +64,7 @@ class Intake(Held):
             held = trace.tree_of(tree.root_id) if trace is not None else None
             if trace is not None and held is not None:
                 return self._add(trace, held, tree.root_id, span)
-            if self._count >= self._max_spans:
+            if self._count >= self._max_spans or self._is_shut:
                 return None
             tree.order = self._order = self._order + 1
             tree.opened_at = tree.seen_at = self._clock()

@@ -146,7 +146,9 @@ class Sender:
         if self._line.turn.acquire(timeout=min(max(patience_s, 0.0), threading.TIMEOUT_MAX)):
             try:
                 while self._line:
-                    self._step()
+                    if not self._step():
+                        self.stop()  # that was meant for the thread
+                        break
             finally:
                 self._line.turn.release()
 

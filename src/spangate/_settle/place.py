@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Standing, Tree
+from spangate._sdk.odd import kind_of
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,7 +73,7 @@ class Placer:
     def _tree(self, span: ReadableSpan, context: SpanContext, standing: Standing, above: Decided | None) -> Tree:
         tree = Tree(context[0], context[1], self._random.getrandbits(64).to_bytes(8, "big").hex())
         tree.standing = standing
-        tree.piecewise = span.kind in self._piecewise_kinds and (above is None or not above.has_agent)
+        tree.piecewise = kind_of(span.kind) in self._piecewise_kinds and (above is None or not above.has_agent)
         if standing == "cut":
             tree.overflowed = above is None or not above.is_entry
         else:
