@@ -10,7 +10,6 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from spangate._buffer import Buffer
 from spangate._sdk.fields import started
-from spangate._sdk.lighten import lighten
 from spangate._sdk.outlook import Outlook
 from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
@@ -58,7 +57,6 @@ class Hooks(SpanProcessor):
             stamp(span, context[1], tree, attributes)
 
     def _end(self, span: ReadableSpan) -> None:
-        lighten((span,))
         context = span.context
         if not self._buffer.end(context[0], context[1], span):
             self._end_unheld(span)

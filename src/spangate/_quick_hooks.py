@@ -10,14 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan
 
 from spangate._buffer import Buffer
 from spangate._buffer.held import ARRIVED_LIMIT
-from spangate._buffer.tree import Tree
 from spangate._hooks import Hooks
 from spangate._sdk.fields import ARE_KNOWN
-from spangate._sdk.lighten import lighten
 from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
 from spangate._stamp import INPUT, MESSAGES, OPERATION, UNSTAMPED, stamp
@@ -63,7 +60,7 @@ class QuickHooks(Hooks):
                 self._end(span)
                 return
             if (tree := self._quick.get(trace_id)) is None or span_id not in tree.spans or span_id == tree.root_id:
-                self._end_aside(span, tree)
+                self._end(span)
                 return
             arrived = tree.arrived
             arrived[span_id] = span
@@ -71,15 +68,9 @@ class QuickHooks(Hooks):
                 if not self._buffer.end_after_all(tree, arrived, span_id, span):
                     self._end_unheld(span)
             elif len(arrived) >= ARRIVED_LIMIT:
-                lighten(self._buffer.absorb_quick(tree))
+                self._buffer.absorb_quick(tree)
         except Exception:  # noqa: BLE001  an exception would replace the user's own
             self._fault("on_end")
-
-    def _end_aside(self, span: ReadableSpan, tree: Tree | None) -> None:
-        """End a span that takes some thought, as the root of a tree: what it finds arrived is not lightened yet."""
-        if tree is not None:
-            lighten([*tree.arrived.values()])
-        self._end(span)
 
 
 if not ARE_KNOWN:  # who knows where this SDK keeps what is read here

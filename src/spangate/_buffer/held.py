@@ -5,10 +5,10 @@ whose root has ended, ``_stirred`` the piecewise trees in which something change
 ended after. It is read and written under ``_lock``. ``_count`` is how many spans there is room given to. ``_armed``
 says that the worker will look by itself within ``settle_s``, so that an ending span need not wake it.
 
-Most spans take a quick way without the lock, which the hooks go by themselves (:mod:`spangate._hooks`). ``quick`` finds
-by trace id the trees in which a start or an end needs no thought: alone in a trace of which no decision is remembered,
-not piecewise, no id there twice, the root open. A start there is one ``setdefault`` on ``Tree.spans``, an end one item
-in ``Tree.arrived``, which whoever holds the lock puts in its place. Either step is atomic in CPython, and
+Most spans take a quick way without the lock, which the hooks go by themselves (:mod:`spangate._quick_hooks`). ``quick``
+finds by trace id the trees in which a start or an end needs no thought: alone in a trace of which no decision is
+remembered, not piecewise, no id there twice, the root open. A start there is one ``setdefault`` on ``Tree.spans``, an
+end one item in ``Tree.arrived``, which whoever holds the lock puts in its place. Either step is atomic in CPython, and
 ``Tree.quick`` is read after it: it is withdrawn before anything is decided about a tree, so that a hook which comes too
 late for that knows it, and takes the lock.
 """
@@ -51,7 +51,7 @@ class Held:
     ``clock`` gives monotonic seconds. When ``max_spans`` are held, whoever settles them has fallen behind or hangs; no
     further ones are taken in then, and the trees that they would have joined are marked. ``rest`` is what whoever
     settles them calls between two steps of long work; ``pace`` makes it of a question whether there is time for a rest.
-    ``lighten`` is done with ended spans before they are put in their places, outside the lock.
+    ``lighten`` is done with ended spans when they are put in their places, outside the lock.
     """
 
     def __init__(

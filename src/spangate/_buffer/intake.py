@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
 from spangate._buffer.held import FRESH_LIMIT, Held
@@ -25,7 +25,7 @@ class Intake(Held):
         """Join by the lock what stands among the spans of a tree already."""
         with self._lock:
             is_held, stands = tree in self._trees, tree.spans.get(span_id) is span
-            if is_held and stands and self._is_alone(tree) and parent_id in tree.spans:
+            if is_held and stands and self._may_stay(tree, parent_id):
                 self._make_room(tree)
                 return tree  # where it stands: somebody may be walking through the tree
             if not (is_held and stands) and self._memory.open_under(tree.trace_id, span_id) is not None:
@@ -36,8 +36,10 @@ class Intake(Held):
                     self._make_room(tree)
             return self._join(tree.trace_id, span_id, parent_id, span)
 
-    def _is_alone(self, tree: Tree) -> bool:
-        return len(self._traces[tree.trace_id].held) == 1 and self._count < self._max_spans
+    def _may_stay(self, tree: Tree, parent_id: int) -> bool:
+        """Say whether a span that stands in a tree already needs nothing but to be counted."""
+        is_alone = len(self._traces[tree.trace_id].held) == 1
+        return is_alone and parent_id in tree.spans and self._count < self._max_spans
 
     def _join(self, trace_id: int, span_id: int, parent_id: int, span: Any) -> Tree | None:
         trace = self._traces.get(trace_id)
@@ -105,25 +107,21 @@ class Intake(Held):
         """
         trace_id, span_id = own.trace_id, own.root_id
         unseen = Unseen(span.start_time)
+        self._lighten((span,))
         with self._lock:
             trace = self._traces.get(trace_id)
             if trace is not None and any(span in (t.spans.get(span_id), t.arrived.get(span_id)) for t in trace.held):
                 return True  # it came on two ways at once
             if parent_id is None or self.join(trace_id, span_id, parent_id, unseen) is None:
                 self.open(own, unseen)
-            return self.end(trace_id, span_id, span)
+            return self._end(trace_id, span_id, span)
 
     def end(self, trace_id: int, span_id: int, span: Any) -> bool:
         """Put an ended span in the place of the live one. False if no tree holds it."""
+        tree = self.quick.get(trace_id)
+        self._lighten((span,) if tree is None else [span, *tree.arrived.values()])
         with self._lock:
-            tree = self.quick.get(trace_id)
-            if tree is None or span_id != tree.root_id:
-                return self._end(trace_id, span_id, span)
-            tree.spans[span_id] = span
-            self._note_end(tree, span_id)
-            tree.ended += 1
-            tree.fresh.append(span)
-            return True
+            return self._end(trace_id, span_id, span)
 
     def end_after_all(self, tree: Tree, arrived: dict[int, Any], span_id: int, span: Any) -> bool:
         """End by the lock what a hook has put into ``arrived``, if nobody has seen it. False if no tree holds it."""
@@ -133,13 +131,9 @@ class Intake(Held):
                 is_unseen = False
             return self._end(tree.trace_id, span_id, span) if is_unseen else True
 
-    def absorb_quick(self, tree: Tree) -> Collection[Any]:
-        """Let go of live spans while they are young, before the garbage collector counts them among what stays.
-
-        Returns:
-            The ended spans that stand in their places now.
-        """
-        ended: Collection[Any] = ()
+    def absorb_quick(self, tree: Tree) -> None:
+        """Let go of live spans while they are young, before the garbage collector counts them among what stays."""
+        ended: Sequence[Any] = ()
         if self._lock.acquire(blocking=False):
             try:
                 if tree.quick:
@@ -147,9 +141,19 @@ class Intake(Held):
                     self._absorb(tree, [*tree.arrived])
             finally:
                 self._lock.release()
-        return ended
+        self._lighten(ended)
 
     def _end(self, trace_id: int, span_id: int, span: Any) -> bool:
+        tree = self.quick.get(trace_id)
+        if tree is not None and span_id == tree.root_id:
+            tree.spans[span_id] = span
+            self._note_end(tree, span_id)
+            tree.ended += 1
+            tree.fresh.append(span)
+            return True
+        return self._end_in_any(trace_id, span_id, span)
+
+    def _end_in_any(self, trace_id: int, span_id: int, span: Any) -> bool:
         trace = self._traces.get(trace_id)
         tree = None if trace is None else trace.tree_that_ends(span_id, span)
         if trace is None or tree is None:
