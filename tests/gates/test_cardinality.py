@@ -21,14 +21,15 @@ FINDS = [
         span(dropped_attributes=3),
         {},
         "attributes_dropped",
-        "lost 3 attributes to the limits of the SDK",
+        "lost 3 attributes to the limits of the SDK: raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, or record less",
         id="attributes",
     ),
     pytest.param(
         span(dropped_events=2, dropped_links=1),
         {},
         "attributes_dropped",
-        "lost 2 events, 1 links to the limits of the SDK",
+        "lost 2 events, 1 link to the limits of the SDK: "
+        "raise OTEL_SPAN_EVENT_COUNT_LIMIT, OTEL_SPAN_LINK_COUNT_LIMIT, or record less",
         id="events and links",
     ),
 ]

@@ -9,6 +9,7 @@ from spangate._payload import span_bytes
 from spangate._records import Finding, Span
 from spangate._run import Run
 from spangate._settings import check_ceiling
+from spangate._units import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +41,13 @@ class Cardinality:
                 if size > ceiling:
                     yield Finding("cardinality.span_bytes", span, f"{size} bytes > {ceiling}")
             if span.dropped_attributes or span.dropped_events or span.dropped_links:
-                yield Finding("cardinality.attributes_dropped", span, f"lost {_losses(span)} to the limits of the SDK")
+                yield Finding("cardinality.attributes_dropped", span, _losses(span))
 
 
 def _losses(span: Span) -> str:
-    lost = ((span.dropped_attributes, "attributes"), (span.dropped_events, "events"), (span.dropped_links, "links"))
-    return ", ".join(f"{count} {what}" for count, what in lost if count)
+    """Say what was lost, and by which variables the SDK is told to keep more."""
+    dropped = (("attribute", span.dropped_attributes), ("event", span.dropped_events), ("link", span.dropped_links))
+    lost = [(what, count) for what, count in dropped if count]
+    losses = ", ".join(counted(count, what) for what, count in lost)
+    limits = ", ".join(f"OTEL_SPAN_{what.upper()}_COUNT_LIMIT" for what, _ in lost)
+    return f"lost {losses} to the limits of the SDK: raise {limits}, or record less"
