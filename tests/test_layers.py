@@ -24,7 +24,9 @@ LAYERS = {
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
-    "effects": "_attach _hosts _pace _policy _recording.source _repeatable _sdk _telemetry archive process",
+    "effects": """
+        _attach _hosts _pace _policy _receiver _recording.source _repeatable _sdk
+        _telemetry archive process""",
     "adapter": "_adapter _stamp",
     "release": "_release",
     "settling": "_settle",
@@ -48,14 +50,14 @@ EXCEPTIONS = {
 }
 
 THREADING = {
-    *("_buffer.held", "_settle.worker", "_telemetry"),
+    *("_buffer.held", "_receiver.server", "_settle.worker", "_telemetry"),
     *("_release", "_release.flush", "_release.line", "_release.tries"),
 }
-"""Who may know of threads: the lock, the two threads with what they hand each other, and the counts of all threads."""
+"""Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""
 
 FOREIGN = {
     "recordings": {"google", "msgspec", "opentelemetry"},
-    "effects": {"opentelemetry"},
+    "effects": {"google", "hypercorn", "opentelemetry"},
     "adapter": {"opentelemetry"},
     "release": {"opentelemetry"},
     "settling": {"opentelemetry"},
@@ -68,11 +70,14 @@ LATE = {
     "_recording": {"spangate._otlp.proto"},
     "_sdk": {"opentelemetry.exporter"},
     "_policy": {"tomllib", "tomli"},
+    "_processor": {"spangate._receiver.door"},
+    "_receiver": {"hypercorn"},
+    "_settle": {"spangate._sdk.received"},
     "cli": {"click", "spangate"},
 }
 """Imports inside functions: of what is not always installed, or heavy and seldom used. None of them hides a circle."""
 
-SDK_PRIVATES = {"_sdk.fields", "_sdk.takeover"}
+SDK_PRIVATES = {"_sdk.fields", "_sdk.received", "_sdk.takeover"}
 """Who may name what the SDK keeps to itself."""
 
 

@@ -56,6 +56,7 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "gate.error": "fail",
         "gate.not_evaluable": "fail",
         "buffer.overflow": "fail",
+        "receiver.refused": "fail",
         "context.traceparent_invalid": "warn",
         "encoding.truncated_json": "warn",
         "encoding.lone_surrogate": "warn",

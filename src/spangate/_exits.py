@@ -108,6 +108,8 @@ def _rows(run: Run, claims: Sequence[Span]) -> Sequence[Exit]:
 
 
 def _is_here(run: Run, span: Span) -> bool:
+    if span.sender_id is not None:
+        return False
     here = run.root.resource
     return span.resource is here or span.resource == here
 

@@ -7,7 +7,7 @@ any gate.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from spangate._records import Exit, Finding
@@ -26,7 +26,15 @@ class Host(Protocol):
         """Keep a finding with the tree that holds a span, if one here does."""
 
 
+class Way(Protocol):
+    """Whoever takes in what programs record. Nothing here raises."""
+
+    def variables(self, trace_id: int, span_id: int) -> Mapping[str, str]:
+        """Return what tells the program of this span where its spans are wanted; nothing where they are not."""
+
+
 _hosts: Final[list[weakref.ref[Host]]] = []
+_ways: Final[list[weakref.ref[Way]]] = []
 _look_after: Final[list[Callable[[], None]]] = []
 
 
@@ -46,6 +54,20 @@ def run_id_of(trace_id: int, span_id: int) -> str | None:
         if tree_id is not None:
             return tree_id
     return None
+
+
+def open_way(way: Way) -> None:
+    """Have programs told of a way back from now on, for as long as somebody else holds it."""
+    _ways.append(weakref.ref(way, _ways.remove))
+
+
+def way_back(trace_id: int, span_id: int) -> Mapping[str, str]:
+    """Return what tells the program of a span where its spans are wanted; nothing where nobody takes them."""
+    for way in [way for reference in [*_ways] if (way := reference()) is not None]:
+        variables = way.variables(trace_id, span_id)
+        if variables:
+            return variables
+    return {}
 
 
 def tell_exit(row: Exit) -> None:

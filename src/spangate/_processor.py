@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import SpanKind
@@ -11,9 +12,10 @@ from opentelemetry.trace import SpanKind
 from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._forest import Unit
-from spangate._hosts import announce
+from spangate._hosts import announce, open_way
 from spangate._pace import Pace
 from spangate._quick_hooks import QuickHooks
+from spangate._receiver import Receiver
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
 from spangate._release.fan_out import FanOut
@@ -29,6 +31,9 @@ from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
 from spangate._telemetry import Telemetry, logger
 from spangate.gates import default_gates
+
+if TYPE_CHECKING:
+    from spangate._receiver.door import Door
 
 SHUTDOWN_S = 30.0
 """How long a shutdown may take; a hanging exporter must not keep the program from ending."""
@@ -50,6 +55,8 @@ class GateSpanProcessor(QuickHooks):
         settle_s: Seconds for which a finished tree stays open for a span that may start yet.
         claim_strays: Whether parentless tool and model spans are looked upon as lost pieces of the one open run.
         unit: ``tree``: a local tree is one run; ``agent``: every topmost agent or workflow span in it is one.
+        receiver: Takes in what programs that a run starts record, in whatever language; see
+            :class:`spangate.process.Receiver`. None: there is none, and nothing listens.
         dry_run: Judge and tell, but refuse nothing.
         on_verdict: Called on the gate's own thread with every verdict.
         idle_timeout_s: See :class:`spangate._settle.bounds.Bounds`, as the following.
@@ -60,6 +67,7 @@ class GateSpanProcessor(QuickHooks):
     Raises:
         TypeError: what is given as an exporter is none.
         ValueError: a setting out of its range.
+        SpangateError: a receiver is asked for, and its libraries are not installed.
     """
 
     def __init__(  # noqa: PLR0913  one line on a provider is the whole set-up, so every setting is here
@@ -73,6 +81,7 @@ class GateSpanProcessor(QuickHooks):
         unit: Unit = "tree",
         dry_run: bool = False,
         on_verdict: Callable[[Verdict], None] | None = None,
+        receiver: Receiver | None = None,
         idle_timeout_s: float | None = None,
         max_run_age_s: float = 86_400.0,
         max_held_bytes: int = 256 << 20,
@@ -98,6 +107,7 @@ class GateSpanProcessor(QuickHooks):
         settler = Settler(buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
         worker = Worker(buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
         super().__init__(buffer, placer, worker, telemetry)
+        self._door = None if receiver is None else _opened(receiver, buffer, telemetry)
         after_fork(self._after_fork)
         announce(buffer)
 
@@ -131,21 +141,38 @@ class GateSpanProcessor(QuickHooks):
         """Spans that reached neither the exporter nor a verdict, by reason."""
         return dict(self._telemetry.lost)
 
+    @property
+    def refused_requests(self) -> dict[str, int]:
+        """Requests of programs that the receiver refused, by reason."""
+        return dict(self._telemetry.refused)
+
     def _shut_down(self) -> None:
         self._sender.hurry()
         deadline = time.monotonic() + SHUTDOWN_S
         if self._worker.has_started and not self._worker.flush(Flush(deadline, closing=True)):
             logger.warning("not everything that was held at the shutdown has reached the exporter")
             self._sender.abandon()
+        if self._door is not None:
+            self._door.stop()
         self._worker.close(deadline)
         self._decider.lose(self._buffer.shut(), "shutdown")
 
     def _after_fork(self) -> None:
+        if self._door is not None:
+            self._door.forget()
         self._placer.reseed()
         self._buffer.after_fork()
         self._sender.reset()
         self._worker.reset()
         self._telemetry.reset()
+
+
+def _opened(receiver: Receiver, buffer: Buffer, telemetry: Telemetry) -> Door:
+    from spangate._receiver.door import Door  # it takes a server along, which nobody else has a use for
+
+    door = Door(receiver, buffer, telemetry)
+    open_way(door)
+    return door
 
 
 def _several(exporter: SpanExporter | Sequence[SpanExporter]) -> Sequence[SpanExporter]:

@@ -77,6 +77,7 @@ class Span:
     says that name, kind, times and status stand there as they stand here. ``weight`` is in
     bytes, None until somebody has measured it (:func:`spangate._payload.span_bytes`), ``dialect`` is the reader of its
     convention, None until somebody has asked for it (:func:`spangate._dialects.dialect_of`).
+    ``sender_id`` is the id of the span of the program that sent this one, None for a span of this process.
     """
 
     trace_id: int
@@ -105,6 +106,7 @@ class Span:
     role: Role = "other"
     weight: int | None = None
     dialect: Any = None
+    sender_id: int | None = None
 
     @property
     def is_open(self) -> bool:

@@ -36,7 +36,7 @@ class Buffer(Hearing):
         """Sleep until there is something to do, at most ``pending_s`` if something waits, else ``idle_s``."""
         with self._lock:
             if not self._asked:
-                pending = bool(self._ended or self._stirred or self._late)
+                pending = bool(self._ended or self._stirred or self._late or self._received_late)
                 self._armed = pending
                 self._work.wait(pending_s if pending else idle_s)
                 self._armed = True
@@ -159,6 +159,13 @@ class Buffer(Hearing):
         decided.end_order = tree.end_order or self._order
         self._memory.remember(decided, open_ids)
 
+    def remember(self, decided: Decided) -> None:
+        """Remember a decision about spans that no tree here held."""
+        with self._lock:
+            self._order += 1
+            decided.order = decided.end_order = self._order
+            self._memory.remember(decided, [])
+
     def take(
         self, tree: Tree, members: Sequence[tuple[int, Any]], decided: Decided, activity: int | None = None
     ) -> int | None:
@@ -249,7 +256,7 @@ class Buffer(Hearing):
 
     def _forget(self, tree: Tree) -> None:
         del self._trees[tree]
-        self._count -= tree.room
+        self._count -= tree.room + tree.received_count
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
         self._free_claims(tree, list(tree.claims))
@@ -262,7 +269,9 @@ class Buffer(Hearing):
             for tree in self._trees:
                 self._withdraw(tree)
             ended = sum(tree.ended for tree in self._trees)
+            ended += sum(tree.received_count for tree in self._trees)
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
+            self._received_late = []
             self._count = 0
             return ended
 
@@ -275,7 +284,7 @@ class Buffer(Hearing):
     def count_spans(self) -> int:
         """Count the spans that are held."""
         with self._lock:
-            return sum(len(tree.spans) + len(tree.twins) for tree in self._trees)
+            return sum(len(tree.spans) + len(tree.twins) + tree.received_count for tree in self._trees)
 
     def __repr__(self) -> str:
         """A status line."""

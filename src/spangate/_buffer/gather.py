@@ -79,6 +79,20 @@ def unread(tree: Tree, run_id: str) -> Decided:
     )
 
 
+def decision_about(spans: Sequence[Span], run_id: str, supersedes: int | None) -> Decided:
+    """Return what is to be remembered of a run that was never in a tree, whose spans came from programs."""
+    return Decided(
+        run_id=run_id,
+        trace_id=spans[0].trace_id,
+        span_ids=_packed([span.span_id for span in spans]),
+        start_ns=0,
+        end_ns=0,
+        order=0,
+        has_agent=True,
+        supersedes=supersedes,
+    )
+
+
 def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool = False) -> Decided:
     """Return what is to be remembered of ``spans`` once they are decided."""
     few = len(spans) <= MAX_IDS

@@ -2,8 +2,9 @@
 
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
 whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
-ended after. It is read and written under ``_lock``. ``_count`` is how many spans there is room given to. ``_armed``
-says that the worker will look by itself within ``settle_s``, so that an ending span need not wake it.
+ended after, ``_received_late`` what programs sent after theirs. It is read and written under ``_lock``. ``_count`` is
+how many spans there is room given to. ``_armed`` says that the worker will look by itself within ``settle_s``, so that
+an ending span need not wake it.
 
 Most spans take a quick way without the lock, which the hooks go by themselves (:mod:`spangate._quick_hooks`). ``quick``
 finds by trace id the trees in which a start or an end needs no thought: alone in a trace of which no decision is
@@ -21,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from spangate._buffer.memory import Memory
+from spangate._buffer.received import Received
 from spangate._buffer.trace import Trace, is_live
 from spangate._buffer.tree import Decided, Tree
 
@@ -78,6 +80,7 @@ class Held:
         self._ended: dict[Tree, None] = {}
         self._stirred: dict[Tree, None] = {}
         self._late: dict[Decided, None] = {}
+        self._received_late: list[tuple[Decided, Received]] = []
         self._count = 0
         self._armed = False
         self._asked = False

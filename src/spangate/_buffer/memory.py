@@ -99,6 +99,14 @@ class Memory:
         """Return the newest decision that the span was a member of."""
         return next((decided for decided in self._in_trace(trace_id) if decided.holds(span_id, start_ns)), None)
 
+    def of_member(self, trace_id: int, span_id: int) -> Decided | None:
+        """Return the decision that a span was a member of, else the newest in its trace, whose members are unknown."""
+        return self.find(trace_id, span_id, None) or self.newest(trace_id)
+
+    def newest(self, trace_id: int) -> Decided | None:
+        """Return the newest decision in a trace."""
+        return self._newest.get(trace_id)
+
     def open_under(self, trace_id: int, span_id: int) -> Decided | None:
         """Return the decision under which this span was still open, if it has not ended since."""
         return self.awaited.get((trace_id, span_id))

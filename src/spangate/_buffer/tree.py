@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal, TypeAlias
 
+from spangate._buffer.received import Received
 from spangate._paced import take_apart
-from spangate._records import Exit, Finding
+from spangate._records import Exit, Finding, Span
 
 Standing: TypeAlias = Literal["root", "remote", "unsampled", "foreign", "late", "cut", "unseen"]
 """How a local root stands to its parent: it has none; the parent is in another process; a sampler dropped it; another
@@ -43,6 +44,8 @@ class Tree:
     ``runs`` counts what was decided in it, ``gone`` makes up in ``activity`` for what was taken out. ``stamps`` holds
     what the gate wrote on live spans, ``said`` what they said they were when they started, an attribute or the word for
     their operation alone; the SDK may evict either.
+    ``received`` is what programs of its spans have sent and nobody has read, ``heard`` the worker's records of what it
+    has read of that; ``received_count`` and ``received_weight``, in bytes, are of both.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
     it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the
     id of a span. Times are seconds on the buffer's clock.
@@ -59,6 +62,7 @@ class Tree:
         "exits",
         "fresh",
         "gone",
+        "heard",
         "is_doubled",
         "last_end_at",
         "notes",
@@ -69,6 +73,9 @@ class Tree:
         "piecewise",
         "placed",
         "quick",
+        "received",
+        "received_count",
+        "received_weight",
         "room",
         "root",
         "root_ended_at",
@@ -131,6 +138,9 @@ class Tree:
         self.root: Any = None
         self.said: dict[int, str | tuple[str, Any]] = {}
         self.stamps: dict[int, Mapping[str, str | float]] = {}
+        self.received: list[Received] = []
+        self.heard: list[Span] = []
+        self.received_count = self.received_weight = 0
         self.exits: list[Exit] = []
         self.notes: list[tuple[int, Finding]] = []
         self.runs = 0
@@ -151,9 +161,23 @@ class Tree:
         """A number that grows whenever a span of the tree starts, ends or is taken out."""
         return len(self.spans) + len(self.twins) + self.ended + self.gone
 
+    def count_received(self, count: int, size: int) -> None:
+        """Count spans that a program has sent, in so many bytes. Under the lock of the buffer.
+
+        They weigh what they will when they are read.
+        """
+        self.received_count += count
+        self.received_weight += size + SPAN_OVERHEAD * count
+        self.gone += count
+
+    def uncount_received(self, count: int) -> None:
+        """Count so many received spans no longer. Under the lock of the buffer."""
+        self.received_weight -= self.received_weight * count // self.received_count
+        self.received_count -= count
+
     def take_apart(self, rest: Callable[[], None]) -> None:
         """Forget the spans of a tree that was taken out and read, with rests; not what a late hook may look for."""
-        for known in (self.spans, self.stamps, self.said, self.fresh):
+        for known in (self.spans, self.stamps, self.said, self.fresh, self.heard):
             take_apart(known, rest)
 
     def was_open_at(self, order: int) -> bool:

@@ -18,6 +18,7 @@ from spangate._hosts import look_after_programs
 from spangate._records import Trigger
 from spangate._release.flush import Flush
 from spangate._run import Run
+from spangate._settle.beside import Beside
 from spangate._settle.bounds import Scales
 from spangate._settle.claims import Claims
 from spangate._settle.decide import Decider
@@ -45,8 +46,9 @@ class Settler:
         self._surroundings = surroundings(os.environ)
         self._looks = Looks(buffer)
         self._claims = Claims(buffer, self._looks, decider, unit)
+        self._beside = Beside(buffer, decider, self._surroundings)
         terms = Terms(patience=patience, unit=unit, max_age_s=scales.max_age_s, notes=self._surroundings)
-        self._parts = Parts(buffer, self._looks, self._claims, decider, terms)
+        self._parts = Parts(buffer, self._looks, self._claims, self._beside, decider, terms)
 
     def tick(self, now: float, flush: Flush | None = None) -> list[float]:
         """Settle what is over at ``now``; a flush cuts membership short, a closing one ends everything.
@@ -57,6 +59,7 @@ class Settler:
         self._claims.refresh()
         for decided, late in self._buffer.take_late():
             self._decider.follow_late(decided, late)
+        self._beside.follow_late()
         self._scales.weigh()
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)
@@ -89,7 +92,7 @@ class Settler:
             quiet_at = tree.quiet_at
             trigger = self._patience.over(ended_at, quiet_at, now, flush)
             look = self._looks.at(tree)
-            if not has_agent(look.spans):
+            if not (has_agent(look.spans) or (look.beside and trigger is None)):
                 if quiet_at is None or not self._is_stray(tree, look):
                     self._pass(tree, look, now)
             elif trigger is None:
@@ -147,6 +150,7 @@ class Settler:
         else:
             self._decider.rule(decided, above.ruling, above.verdict_span_id)
         self._decider.follow(decided, look)
+        self._beside.settle(look.beside, "root_end", tree.tree_id)
         self._looks.free(look)
 
     def _decide(self, tree: Tree, look: Look, trigger: Trigger) -> list[float]:
@@ -163,6 +167,7 @@ class Settler:
         root = look.spans[0]
         told = self._buffer.take_told(tree)
         notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger), *told_notes(told, look.spans)]
-        run = Run(tree.tree_id, root, look.spans, trigger, notes, exits=told.exits)
+        claimed = [part.root for part in look.beside]
+        run = Run(tree.tree_id, root, look.all_spans, trigger, notes, claimed=claimed, exits=told.exits)
         self._claims.decide(run, root, decided, candidates)
         return []

@@ -79,7 +79,7 @@ class Scales:
         for tree, idle_s in held.items():
             if now - tree.opened_at >= bounds.max_run_age_s:
                 yield tree, "age"
-            elif len(tree.spans) > bounds.max_run_spans:
+            elif len(tree.spans) + tree.received_count > bounds.max_run_spans:
                 yield tree, "memory"
             elif bounds.idle_timeout_s is not None and idle_s >= bounds.idle_timeout_s:
                 yield tree, "idle"
@@ -105,8 +105,8 @@ class Scales:
 
 
 def _mass(tree: Tree) -> int:
-    """Return what a tree takes up: its ended spans as they were measured, and open ones, which nobody has measured."""
-    return tree.weight + SPAN_OVERHEAD * tree.open
+    """Return what a tree takes up: ended spans as they were measured, received ones, and open ones, all alike."""
+    return tree.weight + tree.received_weight + SPAN_OVERHEAD * tree.open
 
 
 def _is_over(tree: Tree) -> bool:

@@ -75,9 +75,9 @@ class Claims:
                 claimed.append((its_decided, its_look))
                 exits += self._buffer.take_told(candidate).exits
         if beside or claimed:
-            roots = [its_look.spans[0] for _, its_look in claimed]
-            spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.spans)]
-            run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=roots, exits=exits)
+            roots = [root for _, its_look in claimed for root in _roots_in(its_look)]
+            spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.all_spans)]
+            run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=[*run.claimed, *roots], exits=exits)
         self._decider.decide(run, bearer, decided)
         for its_decided, its_look in claimed:
             self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)
@@ -86,6 +86,10 @@ class Claims:
 
 def _is_candidate(tree: Tree, look: Look) -> bool:
     return tree.standing == "root" and is_stray_candidate(look.spans[0], look.spans)
+
+
+def _roots_in(look: Look) -> list[Span]:
+    return [look.spans[0], *(part.root for part in look.beside)]
 
 
 def _beside(call: Span) -> Finding:

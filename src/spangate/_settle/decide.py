@@ -108,9 +108,13 @@ class Decider:
     def follow(self, decided: Decided, look: Look) -> None:
         """Let late spans share the fate of the run that they belonged to."""
         if decided.ruling == "fail":
-            self._telemetry.withhold(sum(1 for span in look.spans if span.end_ns is not None))
+            self.withhold(look.spans)
         else:
             self.let_pass(look.spans, decided.run_id if decided.ruling == "pass" else None)
+
+    def withhold(self, spans: Sequence[Span]) -> None:
+        """Keep late spans of a refused run back."""
+        self._telemetry.withhold(sum(1 for span in spans if span.end_ns is not None))
 
     def lose(self, spans: int, reason: str) -> None:
         """Count spans that can neither be judged nor pass."""

@@ -12,9 +12,11 @@ from spangate._buffer.gather import remembered, unread
 from spangate._buffer.trace import is_live
 from spangate._buffer.tree import Decided, Tree
 from spangate._dialects import classify
+from spangate._forest import Part
 from spangate._paced import paced, strides, take_apart
 from spangate._records import Span
 from spangate._sdk.unshared import told_apart
+from spangate._settle.heard import records_of, together
 from spangate._stamp import said_of, stamps_of
 
 
@@ -22,11 +24,18 @@ from spangate._stamp import said_of, stamps_of
 class Look:
     """What a tree held at one moment: records with their roles and their SDK spans, in start order.
 
-    ``activity`` is the tree's, to tell whether it has changed.
+    ``activity`` is the tree's, to tell whether it has changed. ``beside`` are trees in traces of their own that
+    programs of this one have sent: their context did not reach them, or they ignored it.
     """
 
     spans: Sequence[Span]
     activity: int = 0
+    beside: Sequence[Part] = ()
+
+    @property
+    def all_spans(self) -> Sequence[Span]:
+        """The spans of the tree and of those beside it, in no order that means anything."""
+        return [*self.spans, *(span for part in self.beside for span in part.spans)] if self.beside else self.spans
 
     @property
     def ids(self) -> frozenset[int]:
@@ -62,6 +71,14 @@ def _with_root(tree: Tree, look: Look) -> Look:
     return Look([tree.root, *look.spans], look.activity)
 
 
+def _with_heard(look: Look, tree: Tree) -> Look:
+    """Put what programs have sent where it belongs."""
+    if not tree.heard:
+        return look
+    spans, beside = together(look.spans, tree.heard)
+    return Look(spans, look.activity, beside)
+
+
 def _put_back(span: Span, tree: Tree) -> None:
     """Give a span what it said of itself at its start, and its stamps: these the gate exports, so they are no loss."""
     stamps = stamps_of(tree, span.span_id)
@@ -82,8 +99,19 @@ class Looks:
         look = self._looks.get(tree)
         if look is None or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
-            look = self._looks[tree] = _with_root(tree, read(glimpse, glimpse.activity, tree, self._buffer.rest))
+            tree.heard += records_of(self._buffer.take_received(tree), self._buffer.rest)  # after: none may be missed
+            own = _with_root(tree, read(glimpse, glimpse.activity, tree, self._buffer.rest))
+            look = self._looks[tree] = _with_heard(own, tree)
         return look
+
+    def forget(self, tree: Tree, gone: Collection[Span]) -> None:
+        """Forget what was heard of spans that are decided."""
+        if tree.heard:
+            ids = {id(span) for span in gone}
+            kept = [span for span in tree.heard if id(span) not in ids]
+            self._buffer.let_go_received(tree, len(tree.heard) - len(kept))
+            tree.heard = kept
+            self._looks.pop(tree, None)
 
     def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
         """Take the tree out of the buffer. None if something started or ended since ``look``: look again."""
@@ -101,7 +129,8 @@ class Looks:
         if glimpse is None:
             return None
         self._looks.pop(tree, None)
-        look = read(glimpse, glimpse.activity, tree, self._buffer.rest)
+        tree.heard += records_of(self._buffer.take_received(tree), self._buffer.rest)
+        look = _with_heard(read(glimpse, glimpse.activity, tree, self._buffer.rest), tree)
         tree.take_apart(self._buffer.rest)
         now_known = remembered(tree, run_id, paced(look.spans, self._buffer.rest))
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns

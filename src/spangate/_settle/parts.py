@@ -16,6 +16,7 @@ from spangate._forest import Part, Unit, branches, find_runs, split_below
 from spangate._records import AGENT_ROLES, Finding, Span, Trigger
 from spangate._release.flush import Flush
 from spangate._run import Run
+from spangate._settle.beside import Beside
 from spangate._settle.claims import Claims
 from spangate._settle.decide import Decider
 from spangate._settle.look import Look, Looks, read
@@ -49,10 +50,13 @@ class _Clock:
 class Parts:
     """Settles piecewise trees part by part. Used by the worker alone."""
 
-    def __init__(self, buffer: Buffer, looks: Looks, claims: Claims, decider: Decider, terms: Terms) -> None:
+    def __init__(
+        self, buffer: Buffer, looks: Looks, claims: Claims, beside: Beside, decider: Decider, terms: Terms
+    ) -> None:
         self._buffer = buffer
         self._looks = looks
         self._claims = claims
+        self._beside = beside
         self._decider = decider
         self._terms = terms
         self._clocks: dict[Tree, dict[int, _Clock]] = {}
@@ -96,7 +100,20 @@ class Parts:
                 waiting.append(self._terms.patience.grace_end(clock.root_ended_at))
                 self._buffer.stir(tree)
         self._pass_outside(tree, look, outside, kept, forced, now)
+        self._settle_beside(tree, look, kept, forced)
         return waiting
+
+    def _settle_beside(self, tree: Tree, look: Look, kept: set[int], forced: Trigger | None) -> None:
+        """Settle what programs recorded in other traces, unless the run that started them goes on."""
+        if look.beside and (forced is not None or not self._buffer.is_held(tree)):
+            senders = {span.span_id for span in look.spans if id(span) in kept}
+            known = {id(span) for span in tree.heard}
+            free = [part for part in look.beside if id(part.root) in known and part.root.sender_id not in senders]
+            self._looks.forget(tree, [span for part in free for span in part.spans])
+            self._beside.settle(free, forced or "root_end", f"{tree.tree_id}.{tree.runs}")
+        if not self._buffer.is_held(tree):
+            for received in self._buffer.take_received(tree):  # it came when nobody was to look any more
+                self._buffer.receive(tree.trace_id, received)
 
     def _pass_outside(
         self, tree: Tree, look: Look, outside: Sequence[Span], kept: set[int], forced: Trigger | None, now: float
@@ -152,7 +169,11 @@ class Parts:
         self._buffer.free_claims(tree, candidates)
         told = self._buffer.take_told(tree, _ids(part.spans))
         notes = [*self._terms.notes, *notes_of(tree, part.root, part.spans, trigger), *told_notes(told, part.spans)]
-        run = Run(run_id, part.root, [*part.spans], trigger, notes, exits=told.exits)
+        claimed = [other for other in look.beside if other.root.sender_id in _ids(part.spans)]
+        spans = [*part.spans, *(span for other in claimed for span in other.spans)]
+        self._looks.forget(tree, spans)
+        roots = [other.root for other in claimed]
+        run = Run(run_id, part.root, spans, trigger, notes, claimed=roots, exits=told.exits)
         self._claims.decide(run, part.bearer, decided, candidates)
         return True
 
@@ -178,6 +199,7 @@ class Parts:
         decided.is_cut = is_cut
         self._buffer.take(tree, _members(passing), decided)
         self._buffer.take_told(tree, _ids(passing))
+        self._looks.forget(tree, passing)
         self._decider.rule(decided, "none")
         self._decider.let_pass(passing)
 
@@ -197,7 +219,7 @@ def _finished(spans: Sequence[Span], outside: Sequence[Span], kept: set[int], *,
 
 
 def _members(spans: Sequence[Span]) -> list[tuple[int, Any]]:
-    return [(span.span_id, span.source) for span in spans]
+    return [(span.span_id, span.source) for span in spans if span.sender_id is None]
 
 
 def _ids(spans: Iterable[Span]) -> frozenset[int]:

@@ -202,6 +202,10 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "a required gate had no evidence to judge",
             "Record what it names, or do not require it.",
         ),
+        "receiver.refused": Advice(
+            "a program of the run sent spans that the receiver did not take, so they are missing",
+            "Raise the bound that is named (Receiver), or have the program send less at once.",
+        ),
         "buffer.overflow": Advice(
             "the run outgrew what may be held",
             "Raise max_held_bytes, max_run_spans or max_run_age_s, or end runs earlier.",

@@ -75,13 +75,22 @@ class Forest:
 def _without_parent(run: Run, span: Span, *, claimed: bool) -> Iterator[Finding]:
     """Say why a span that is not the root has no parent in the run."""
     if span.parent_id is None:
-        what = "a tree of its own that belongs to this run" if claimed else f"a root beside '{shown(run.root.name)}'"
+        what = _belonging(run, span) if claimed else f"a root beside '{shown(run.root.name)}'"
         yield Finding("forest.stray_root" if claimed else "forest.multiple_roots", span, what)
     elif span.parent_remote:
         detail = f"its remote parent {span.parent_id:016x} is not in the run that it belongs to"
         yield Finding("forest.parent_outside_run", span, detail)
     elif span.parent_sampled and (claimed or not _is_loose(run, span)):
         yield Finding("forest.missing_parent", span, f"its parent {span.parent_id:016x} was never seen")
+
+
+def _belonging(run: Run, root: Span) -> str:
+    """Say why a tree belongs to the run that it has no parent in."""
+    if root.sender_id is None:
+        return "a tree of its own that belongs to this run"
+    sender = run.by_id[run.root.trace_id].get(root.sender_id)
+    named = "a program of this run" if sender is None else f"the program '{shown(sender.name)}' {sender.hex_id}"
+    return f"a trace of its own, recorded by {named}, which ignored the context that it was given"
 
 
 def _is_loose(run: Run, span: Span) -> bool:

@@ -9,6 +9,7 @@ secrets.
 from __future__ import annotations
 
 from spangate._exits import ExitReport, exit_report
+from spangate._receiver import Receiver
 from spangate._records import Exit
 from spangate.process._asyncio import create_subprocess_exec, create_subprocess_shell
 from spangate.process._functions import call, check_call, check_output, getoutput, getstatusoutput, run
@@ -23,6 +24,7 @@ __all__ = [
     "Exit",
     "ExitReport",
     "Popen",
+    "Receiver",
     "call",
     "check_call",
     "check_output",

@@ -1,0 +1,72 @@
+"""What programs have sent that is not in the trace of their run, or comes when that run is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from spangate._buffer import Buffer
+from spangate._buffer.gather import decision_about
+from spangate._buffer.tree import Decided
+from spangate._forest import Part, has_agent, local_trees
+from spangate._records import Finding, Span, Trigger
+from spangate._run import Run
+from spangate._settle.decide import Decider
+from spangate._settle.heard import connect, records_of
+
+
+class Beside:
+    """Decides trees that no run claims, and lets late spans follow their run. Used by the worker alone.
+
+    ``notes`` are what every run is told of the process.
+    """
+
+    def __init__(self, buffer: Buffer, decider: Decider, notes: Sequence[Finding]) -> None:
+        self._buffer = buffer
+        self._decider = decider
+        self._notes = notes
+
+    def settle(self, parts: Iterable[Part], trigger: Trigger, prefix: str) -> None:
+        """Decide each tree in which there is an agent as a run of its own, and let the rest pass.
+
+        Where a run claims none of them, nobody honoured the context: they are independent, and no parent is made up.
+        """
+        for number, part in enumerate(parts, 1):
+            if has_agent(part.spans):
+                self._decide(part, trigger, f"{prefix}-{number}", self._notes, None)
+            else:
+                self._decider.let_pass(part.spans)
+
+    def follow_late(self) -> None:
+        """Have what programs sent late follow the decision on their run.
+
+        What was refused stays so. An agent that shows up after its run was released is decided by itself, and says so.
+        """
+        late: dict[Decided, list[Span]] = {}
+        for decided, received in self._buffer.take_received_late():
+            late.setdefault(decided, []).extend(records_of((received,), self._buffer.rest))
+        for decided, spans in late.items():
+            if decided.ruling == "fail":
+                self._decider.withhold(spans)
+            elif has_agent(spans):
+                self._decide_late(decided, spans)
+            else:
+                self._decider.let_pass(spans, decided.run_id if decided.ruling == "pass" else None)
+
+    def _decide_late(self, decided: Decided, spans: Sequence[Span]) -> None:
+        connect(spans, spans)
+        for number, (root, members) in enumerate(local_trees(spans), 1):
+            run_id = f"{decided.run_id}-late{number}-{root.hex_id}"
+            notes = list(self._notes)
+            if decided.ruling == "pass":
+                what = f"came after its run {decided.run_id} had been decided (pass)"
+                notes.append(Finding("forest.late_child", root, what))
+            superseded = decided.verdict_span_id if decided.ruling == "pass" else None
+            self._decide(Part(root, root, members), "late_span", run_id, notes, superseded)
+
+    def _decide(
+        self, part: Part, trigger: Trigger, run_id: str, notes: Sequence[Finding], supersedes: int | None
+    ) -> None:
+        decided = decision_about(part.spans, run_id, supersedes)
+        self._buffer.remember(decided)
+        run = Run(run_id, part.root, [*part.spans], trigger, notes, starts_known=False)
+        self._decider.decide(run, part.bearer, decided)

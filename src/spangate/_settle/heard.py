@@ -1,0 +1,56 @@
+"""What programs of a tree have sent, read and put together with what was recorded here."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+
+from spangate._adapter import record
+from spangate._buffer.received import Received
+from spangate._dialects import classify
+from spangate._forest import Part, local_trees
+from spangate._records import Span
+
+_BY_START = attrgetter("start_ns")
+
+
+def records_of(received: Iterable[Received], rest: Callable[[], None]) -> Iterator[Span]:
+    """Read what was received as records. ``rest`` is called after every few spans."""
+    received = [*received]
+    if not received:
+        return
+    from spangate._sdk.received import spans_of  # it takes protobuf along, which most programs have no use for
+
+    for request in received:
+        for source in spans_of(request.message, rest):
+            span = record(source, is_open=source.end_time is None, is_shared=False)
+            span.sender_id = request.sender_id
+            classify(span)
+            yield span
+
+
+def together(own: Sequence[Span], heard: Sequence[Span]) -> tuple[Sequence[Span], Sequence[Part]]:
+    """Return a tree's own spans with what programs recorded in its trace, in start order, and the trees beside it.
+
+    ``own`` begins with the root, which stays in front. A tree beside it has a trace of its own: whoever recorded it has
+    ignored the context that it was given.
+    """
+    if not heard:
+        return own, ()
+    inside = [span for span in heard if span.trace_id == own[0].trace_id]
+    outside = [span for span in heard if span.trace_id != own[0].trace_id]
+    connect(inside, (*own, *inside))
+    connect(outside, outside)
+    inside.sort(key=_BY_START)
+    outside.sort(key=_BY_START)
+    spans = [*own[:1], *heapq.merge(own[1:], inside, key=_BY_START)]
+    return spans, [Part(root, root, members) for root, members in local_trees(outside)]
+
+
+def connect(spans: Iterable[Span], around: Iterable[Span]) -> None:
+    """Have spans whose remote parents are here after all be children as any other."""
+    ids = {(span.trace_id, span.span_id) for span in around}
+    for span in spans:
+        if (span.trace_id, span.parent_id) in ids:
+            span.parent_remote = False
