@@ -19,7 +19,8 @@ LAYERS = {
     "data": """
         _canonical _codes _errors _keys _names _notes _paced _policy_types _records _run _settings _units _version""",
     "questions": """
-        _cites _dialects _exits _failures _fingerprint _forest _lineage _payload _surroundings _usage _verdict""",
+        _cites _dialects _exits _failures _fingerprint _forest _lineage _membership _payload _surroundings _usage
+        _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
@@ -57,7 +58,7 @@ THREADING = {
 
 FOREIGN = {
     "recordings": {"google", "msgspec", "opentelemetry"},
-    "effects": {"google", "hypercorn", "opentelemetry"},
+    "effects": {"google", "hypercorn", "opentelemetry", "requests"},
     "adapter": {"opentelemetry"},
     "release": {"opentelemetry"},
     "settling": {"opentelemetry"},
@@ -68,7 +69,7 @@ FOREIGN = {
 
 LATE = {
     "_recording": {"spangate._otlp.proto"},
-    "_sdk": {"opentelemetry.exporter"},
+    "_sdk": {"opentelemetry.exporter", "requests"},
     "_policy": {"tomllib", "tomli"},
     "_processor": {"spangate._receiver.door"},
     "_receiver": {"hypercorn"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._forest import Unit
 from spangate._hosts import announce, open_way
+from spangate._membership import Membership, membership
 from spangate._pace import Pace
 from spangate._quick_hooks import QuickHooks
 from spangate._receiver import Receiver
@@ -23,6 +25,7 @@ from spangate._release.flush import Flush
 from spangate._sdk.exporter import otlp_exporter
 from spangate._sdk.forks import after_fork
 from spangate._sdk.lighten import lighten
+from spangate._sdk.upstream import Upstream
 from spangate._settle import Settler
 from spangate._settle.bounds import Bounds, Scales
 from spangate._settle.decide import Decider
@@ -46,6 +49,9 @@ class GateSpanProcessor(QuickHooks):
     """Holds each agent run, judges it when it is over, and exports it whole or a verdict span in its place.
 
     It takes the place of a BatchSpanProcessor: one line on an existing tracer provider. Traces without an agent pass.
+
+    In a program that a run has started, under a gate with a receiver, it judges nothing: it hands on what is recorded
+    to that gate, and the exporter and the gates that are given here have nothing to do.
 
     Args:
         exporter: Takes what leaves. Of several each takes everything, on its own: what one refuses is lost to that one.
@@ -97,17 +103,20 @@ class GateSpanProcessor(QuickHooks):
             max_run_spans=max_run_spans,
         )
         chosen = tuple(default_gates() if gates is None else gates)
-        self._exporters = _several(otlp_exporter() if exporter is None else exporter)
+        member = membership(os.environ)
+        self._exporters = _exporters(exporter, member)
         buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace, lighten)
-        placer = Placer(buffer, tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS)
+        kinds = tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS
+        placer = Placer(buffer, kinds, None if member is None else member.run_id)
         telemetry = Telemetry(buffer.count_spans)
+        self._max_held_bytes = max_held_bytes
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])
         self._decider = Decider(buffer, self._sender, telemetry, chosen, on_verdict, dry_run=dry_run)
         scales = Scales(buffer, bounds)
         settler = Settler(buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
         worker = Worker(buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
         super().__init__(buffer, placer, worker, telemetry)
-        self._door = None if receiver is None else _opened(receiver, buffer, telemetry)
+        self._door = None if receiver is None or member is not None else _opened(receiver, buffer, telemetry)
         after_fork(self._after_fork)
         announce(buffer)
 
@@ -158,10 +167,12 @@ class GateSpanProcessor(QuickHooks):
         self._decider.lose(self._buffer.shut(), "shutdown")
 
     def _after_fork(self) -> None:
-        if self._door is not None:
-            self._door.forget()
         self._placer.reseed()
         self._buffer.after_fork()
+        upstream = None if self._door is None else self._door.after_fork()
+        if upstream is not None:
+            self._placer.inherit_runs()
+            self._sender.open_upstream(Sender(upstream, self._max_held_bytes))
         self._sender.reset()
         self._worker.reset()
         self._telemetry.reset()
@@ -173,6 +184,20 @@ def _opened(receiver: Receiver, buffer: Buffer, telemetry: Telemetry) -> Door:
     door = Door(receiver, buffer, telemetry)
     open_way(door)
     return door
+
+
+def _exporters(
+    given: SpanExporter | Sequence[SpanExporter] | None, member: Membership | None
+) -> Sequence[SpanExporter]:
+    """Return what takes what leaves: of a process that is a part of a run, the gate that holds the run, and only that.
+
+    What was given is checked all the same: whether it is right must not depend on who starts the program.
+    """
+    exporters = () if given is None else _several(given)
+    if member is None:
+        return exporters or (otlp_exporter(),)
+    logger.info("this process is a part of run %s: what it records is handed on, and judged there", member.run_id)
+    return (Upstream(member.address, lambda _trace_id: member.headers),)
 
 
 def _several(exporter: SpanExporter | Sequence[SpanExporter]) -> Sequence[SpanExporter]:

@@ -63,7 +63,7 @@ class Hearing(Intake):
             return tree is not None and span_id != tree.root_id
 
     def receive(self, trace_id: int, received: Received) -> Reception:
-        """Keep what a program of a run has sent, which has its span in this trace.
+        """Keep what a program of a run has sent, which has its span in this trace, or has none and was forked.
 
         Spans go where their trace is: who knows its id was given its context. Any other trace is the program's own, and
         belongs to the run that started it.
@@ -71,6 +71,8 @@ class Hearing(Intake):
         with self._lock:
             elsewhere = None if received.trace_id == trace_id else self._main_tree(received.trace_id)
             tree = elsewhere or self._tree_of(trace_id, received.sender_id)
+            if tree is None and not received.sender_id:
+                tree = self._main_tree(trace_id)
             if tree is None:
                 return self._receive_late(trace_id, received)
             if self._count + received.count > self._max_spans:

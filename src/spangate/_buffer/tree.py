@@ -34,6 +34,7 @@ class Tree:
     ``twins`` are spans whose id was taken, with that id; ``is_doubled`` says that a span came twice as one object.
     ``arrived`` are spans that have ended and are still to be put in their places, ``ended`` counts those that are;
     ``placed`` are the ids of those that were when the quick way was closed.
+    ``is_member`` says that it is part of a run that another process holds.
     ``quick`` says that starts and ends need not take the lock, for up to ``room`` spans.
     ``order`` and ``end_order`` number the moments of the root's start and end. ``piecewise`` trees (below a request
     handler, or with many agents under one span) are decided part by part; ``passing`` ones let through whatever is no
@@ -64,6 +65,7 @@ class Tree:
         "gone",
         "heard",
         "is_doubled",
+        "is_member",
         "last_end_at",
         "notes",
         "opened_at",
@@ -119,6 +121,7 @@ class Tree:
         self.placed: Collection[int] = ()
         self.ended = 0
         self.is_doubled = False
+        self.is_member = False
         self.quick = False
         self.room = 0
         self.root_ended_at: float | None = None
@@ -199,8 +202,8 @@ class Decided:
     one; ``supersedes`` is such a span of an earlier decision that this one overturns. ``waiting`` are spans that ended
     late, while the decision was still pending. ``earlier`` is the last decision before in this trace. ``is_entry`` says
     that the decided spans stood below a request or message handler, outside any run, ``is_cut`` that the open ones of
-    them were let go at a bound: what becomes of them is to be judged. ``end_order`` is the moment of the root's end, or
-    of the decision if that came first.
+    them were let go at a bound: what becomes of them is to be judged, ``is_member`` that another process holds the run.
+    ``end_order`` is the moment of the root's end, or of the decision if that came first.
     """
 
     run_id: str
@@ -213,6 +216,7 @@ class Decided:
     end_order: int = 0
     is_entry: bool = False
     is_cut: bool = False
+    is_member: bool = False
     supersedes: int | None = None
     ruling: Ruling = "pending"
     verdict_span_id: int | None = None

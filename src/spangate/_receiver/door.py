@@ -11,6 +11,7 @@ from spangate._receiver import Receiver
 from spangate._receiver.server import Server
 from spangate._receiver.tokens import Bearer
 from spangate._records import Finding
+from spangate._sdk.upstream import Upstream
 from spangate._telemetry import Telemetry
 
 _LOSSES: Final = frozenset({"too_large", "malformed", "slow", "busy", "defect"})
@@ -28,7 +29,11 @@ class Door:
         self._telemetry = telemetry
         self._server = Server(settings, self)
         self.stop = self._server.stop
-        self.forget = self._server.forget
+
+    def after_fork(self) -> Upstream | None:
+        """Listen no longer, and return what leads to the process that does. None if it had stopped."""
+        is_open = self._server.forget()
+        return Upstream(self._server.address, self._server.headers) if is_open else None
 
     def variables(self, trace_id: int, span_id: int) -> Mapping[str, str]:
         """Return what tells the program of a span where its spans are wanted; nothing where they are not."""

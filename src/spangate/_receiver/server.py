@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from spangate._errors import SpangateError
+from spangate._membership import way_to
 from spangate._receiver import Receiver
 from spangate._receiver.asgi import Application, Taker
 from spangate._receiver.rate import Rate
-from spangate._receiver.tokens import Tokens
+from spangate._receiver.tokens import NOBODY, Tokens
 
 _LOOPBACK: Final = "127.0.0.1"
 _BACKLOG: Final = 128
@@ -49,26 +50,21 @@ class Server:
         return self._address
 
     def variables(self, trace_id: int, span_id: int) -> Mapping[str, str]:
-        """Return what tells the program of a span where its spans are wanted; nothing once the server is stopped.
-
-        Only traces: metrics and logs of programs go where they went. Compression is left to them: what SDKs know is
-        known here.
-        """
+        """Return what tells the program of a span where its spans are wanted; nothing once the server is stopped."""
         if not self._is_open:
             return {}
-        told = {
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{self._address}/v1/traces",
-            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf",
-            "OTEL_EXPORTER_OTLP_TRACES_HEADERS": f"authorization=Bearer%20{self._tokens.of(trace_id, span_id)}",
-            "OTEL_EXPORTER_OTLP_TRACES_INSECURE": "true",
-        }
-        return told | _round_proxies(os.environ)
+        return way_to(self._address, self._tokens.of(trace_id, span_id)) | _round_proxies(os.environ)
 
-    def forget(self) -> None:
-        """Have nothing to do with it any more: a forked child is not the one that listens."""
-        if self._is_open:
-            self._is_open = False
+    def headers(self, trace_id: int) -> Mapping[str, str]:
+        """Return what lets in spans of a trace that a forked child records, whose own span nobody knows."""
+        return {"authorization": f"Bearer {self._tokens.of(trace_id, NOBODY)}"}
+
+    def forget(self) -> bool:
+        """Have nothing to do with it any more: a forked child is not the one that listens. Returns whether it did."""
+        was_open, self._is_open = self._is_open, False
+        if was_open:
             self._socket.close()
+        return was_open
 
     def stop(self) -> None:
         """Listen no longer."""

@@ -12,12 +12,27 @@ from spangate._release.flush import Flush
 
 
 class FanOut:
-    """Does with all of some senders what can be done with one. A flush goes from each to the next."""
+    """Does with all of some senders what can be done with one. A flush goes from each to the next.
+
+    What is to be handed on, to a gate that holds the run, goes to the ``upstream`` sender if there is one.
+    """
 
     def __init__(self, senders: Sequence[Sender]) -> None:
-        self.senders = tuple(senders)
+        self._exporting = self.senders = tuple(senders)
+        self._chain()
+
+    def _chain(self) -> None:
         for sender, following in itertools.pairwise(self.senders):
             sender.then = following.put_flush
+
+    def open_upstream(self, upstream: Sender) -> None:
+        """Have one more sender, for what is to be handed on."""
+        self.senders = (*self._exporting, upstream)
+        self._chain()
+
+    def hand_on(self, parcel: Parcel) -> None:
+        """Line up a parcel for the gate that holds the run."""
+        self.senders[-1].put(parcel)
 
     @property
     def bodies(self) -> Sequence[Callable[[], None]]:
@@ -26,7 +41,7 @@ class FanOut:
 
     def put(self, parcel: Parcel) -> None:
         """Line up a parcel for every exporter. Each tells it what became of it."""
-        first, *others = self.senders
+        first, *others = self._exporting
         for sender, copy in [(sender, parcel.copy()) for sender in others]:  # before anyone lets go of anything
             sender.put(copy)
         first.put(parcel)

@@ -111,7 +111,15 @@ def passing_parcel(spans: Sequence[Span], telemetry: Telemetry, run_id: str | No
 
     Those that follow a released run are stamped with its ``run_id``.
     """
-    ready = [span for span in spans if _leaves(span)]
+    return _parcel([span for span in spans if _leaves(span)], telemetry, run_id)
+
+
+def member_parcel(spans: Sequence[Span], telemetry: Telemetry) -> Parcel | None:
+    """Make the parcel of spans that are handed on to whoever judges them: open ones too, which have no end then."""
+    return _parcel([span for span in spans if span.sampled], telemetry, None)
+
+
+def _parcel(ready: list[Span], telemetry: Telemetry, run_id: str | None) -> Parcel | None:
     if not ready:
         return None
 

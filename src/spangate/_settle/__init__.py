@@ -91,6 +91,10 @@ class Settler:
                 continue
             quiet_at = tree.quiet_at
             trigger = self._patience.over(ended_at, quiet_at, now, flush)
+            if tree.is_member:
+                if trigger is not None or quiet_at is not None:
+                    self._hand_on(tree)
+                continue
             look = self._looks.at(tree)
             if not (has_agent(look.spans) or (look.beside and trigger is None)):
                 if quiet_at is None or not self._is_stray(tree, look):
@@ -100,6 +104,16 @@ class Settler:
             elif not self._is_stray(tree, look):
                 ripe.append((tree, look, "late_span" if tree.standing == "late" else trigger))
         return waiting, ripe
+
+    def _hand_on(self, tree: Tree) -> None:
+        """Hand a tree on as it stands, to the process that holds its run. What ends later follows."""
+        decided, look = self._looks.seize(tree, tree.tree_id) or (None, None)
+        if decided is None or look is None:
+            return
+        decided.is_member = True
+        self._decider.rule(decided, "none")
+        self._decider.follow(decided, look)
+        self._looks.free(look)
 
     def _is_stray(self, tree: Tree, look: Look) -> bool:
         return self._claim_strays and self._claims.hold(tree, look)
@@ -116,6 +130,9 @@ class Settler:
     def _force(self, tree: Tree, trigger: Trigger, now: float) -> None:
         """Settle a tree as it stands; one in which no agent was seen passes, and so does the rest of it."""
         if not self._buffer.is_held(tree):
+            return
+        if tree.is_member:
+            self._hand_on(tree)
             return
         if not self._parts.is_piecewise(tree):
             look = self._looks.at(tree)

@@ -46,7 +46,7 @@ class Claims:
     def _may_have_lost_it(self, other: Tree) -> bool:
         """Say whether an agent role is visible in a tree that is not as lost itself."""
         look = self._looks.at(other)
-        return has_agent(look.spans) and not _is_candidate(other, look)
+        return has_agent(look.spans) and not (other.is_member or _is_candidate(other, look))
 
     def _roots(self, host: Tree) -> list[Span]:
         """List the roots of the runs in a tree that could own a stray."""

@@ -14,7 +14,7 @@ from spangate._paced import paced, take_apart
 from spangate._records import Gate, Span, Verdict
 from spangate._release.chunks import Parcel
 from spangate._release.fan_out import FanOut
-from spangate._release.parcels import passing_parcel, place_of, run_parcel, verdict_parcel
+from spangate._release.parcels import member_parcel, passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._run import Run
 from spangate._settle.look import Look, read
 from spangate._telemetry import Telemetry, logger
@@ -109,6 +109,8 @@ class Decider:
         """Let late spans share the fate of the run that they belonged to."""
         if decided.ruling == "fail":
             self.withhold(look.spans)
+        elif decided.is_member:
+            self.hand_on(look.spans)
         else:
             self.let_pass(look.spans, decided.run_id if decided.ruling == "pass" else None)
 
@@ -123,14 +125,21 @@ class Decider:
 
     def let_pass(self, spans: Sequence[Span], run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
+        self._put(spans, lambda: passing_parcel(spans, self._telemetry, run_id), self._sender.put)
+
+    def hand_on(self, spans: Sequence[Span]) -> None:
+        """Line up spans that another process will judge."""
+        self._put(spans, lambda: member_parcel(spans, self._telemetry), self._sender.hand_on)
+
+    def _put(self, spans: Sequence[Span], make: Callable[[], Parcel | None], put: Callable[[Parcel], None]) -> None:
         try:
-            parcel = passing_parcel(spans, self._telemetry, run_id)
+            parcel = make()
         except Exception:  # noqa: BLE001  nobody knows what; it must not cost other spans their export
             logger.exception("%d spans could not be passed on", len(spans))
             self._lose(spans)
             return
         if parcel is not None:
-            self._sender.put(parcel)
+            put(parcel)
 
     def _lose(self, spans: Sequence[Span]) -> None:
         self.lose(sum(1 for span in spans if span.end_ns is not None), "defect")

@@ -32,10 +32,15 @@ class Origin:
 
 
 class Placer:
-    """Finds or makes the trees of such spans. ``piecewise_kinds`` are the kinds of local root decided part by part."""
+    """Finds or makes the trees of such spans. ``piecewise_kinds`` are the kinds of local root decided part by part.
 
-    def __init__(self, buffer: Buffer, piecewise_kinds: Sequence[SpanKind]) -> None:
+    ``member_of`` is the id of the run that the whole process is a part of, None if it is of none.
+    """
+
+    def __init__(self, buffer: Buffer, piecewise_kinds: Sequence[SpanKind], member_of: str | None) -> None:
         self._buffer = buffer
+        self._member_of = member_of
+        self._inherits_runs = False
         self._piecewise_kinds = piecewise_kinds
         self._random = random.Random()  # noqa: S311  for ids; of its own, since a user's random.seed() would repeat them
         self.reseed()
@@ -43,6 +48,10 @@ class Placer:
     def reseed(self) -> None:
         """Make other ids from now on: a forked child would repeat its parent's."""
         self._random.seed(os.urandom(16))
+
+    def inherit_runs(self) -> None:
+        """Have trees below spans of the process that this was forked from be members of the runs that it holds."""
+        self._inherits_runs = True
 
     def place(
         self, span: Span, context: SpanContext, parent: SpanContext | None, parent_context: Context | None
@@ -58,6 +67,8 @@ class Placer:
             return None
         origin = _origin(self._buffer, span, parent, parent_context)
         own = self._tree(span, context, origin.standing, origin.above)
+        if self._inherits_runs and self._buffer.is_inherited(parent.trace_id, parent.span_id):
+            own.is_member, own.piecewise = True, False
         return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
 
     def admit(self, span: ReadableSpan, above: Decided | None = None) -> bool:
@@ -71,13 +82,16 @@ class Placer:
         return self._buffer.admit(own, parent_id, span)
 
     def _tree(self, span: ReadableSpan, context: SpanContext, standing: Standing, above: Decided | None) -> Tree:
-        tree = Tree(context[0], context[1], self._random.getrandbits(64).to_bytes(8, "big").hex())
+        tree_id = self._member_of or self._random.getrandbits(64).to_bytes(8, "big").hex()
+        tree = Tree(context[0], context[1], tree_id)
         tree.standing = standing
         tree.piecewise = kind_of(span.kind) in self._piecewise_kinds and (above is None or not above.has_agent)
         if standing == "cut":
             tree.overflowed = above is None or not above.is_entry
         else:
             tree.above = above
+        if self._member_of is not None:
+            tree.is_member, tree.piecewise = True, False
         return tree
 
 

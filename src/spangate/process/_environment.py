@@ -11,8 +11,8 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-RUN_ID: Final = "SPANGATE_RUN_ID"
-INVOCATION_ID: Final = "SPANGATE_INVOCATION_ID"
+from spangate._membership import INVOCATION_ID, RUN_ID
+
 _CONTEXT: Final = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 STALE: Final = (*_CONTEXT, *map(str.lower, _CONTEXT), RUN_ID, INVOCATION_ID)
 """What is ours to write or to remove, whoever set it. Programs read upper-case names; some write lower-case ones."""

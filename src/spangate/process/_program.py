@@ -16,6 +16,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from spangate import _keys as keys
 from spangate._dialects.process import EXECUTABLE, EXIT_CODE, PID
 from spangate._hosts import look_after, run_id_of, tell_exit, way_back
+from spangate._membership import membership
 from spangate._records import Exit
 from spangate._sdk.forks import after_fork
 from spangate._sdk.takeover import is_suppressed
@@ -51,9 +52,11 @@ class Program:
     def variables(self) -> dict[str, str]:
         """Return what tells the program which run it is in."""
         own = self._span.get_span_context()
-        run_id = run_id_of(own.trace_id, own.span_id)
-        known = context_variables(self._span, context.get_current(), run_id, self.invocation_id)
-        return {**known, **way_back(own.trace_id, own.span_id)}
+        run_id, way = run_id_of(own.trace_id, own.span_id), way_back(own.trace_id, own.span_id)
+        member = membership(os.environ)
+        if member is not None:  # of a run that another process holds, so what is started here is, too
+            run_id, way = run_id or member.run_id, member.variables
+        return {**context_variables(self._span, context.get_current(), run_id, self.invocation_id), **way}
 
     def environment(self, given: Mapping[Any, Any] | None) -> dict[Any, Any]:
         """Return the environment to start the program with, instead of the one that its caller gave."""
