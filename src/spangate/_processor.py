@@ -151,6 +151,11 @@ class GateSpanProcessor(QuickHooks):
         return dict(self._telemetry.lost)
 
     @property
+    def received(self) -> int:
+        """Spans that programs have sent to the receiver."""
+        return self._telemetry.received
+
+    @property
     def refused_requests(self) -> dict[str, int]:
         """Requests of programs that the receiver refused, by reason."""
         return dict(self._telemetry.refused)

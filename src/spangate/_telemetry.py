@@ -28,7 +28,7 @@ _LOSSES = {
 class Telemetry:
     """Counts, by the OpenTelemetry metrics API (nothing happens without a MeterProvider) and for whoever asks.
 
-    ``refused`` counts the requests of programs that the receiver refused, by reason.
+    ``received`` counts the spans that programs have sent, ``refused`` their requests that were refused, by reason;
     ``lost`` counts the spans that reached neither the exporter nor a verdict, by reason; ``withheld`` those that a
     refused run keeps back; ``released`` those that the exporter accepted. Hooks of many threads count, and so do the
     gate's own.
@@ -42,6 +42,7 @@ class Telemetry:
         self._withheld = meter.create_counter("spangate.spans.withheld", "{span}", "Spans of refused runs")
         self._released = meter.create_counter("spangate.spans.released", "{span}", "Spans that the exporter accepted")
         self._lost = meter.create_counter("spangate.spans.lost", "{span}", "Spans that went nowhere, by reason")
+        self._received = meter.create_counter("spangate.spans.received", "{span}", "Spans that programs have sent")
         self._refused = meter.create_counter("spangate.receiver.refused", "{request}", "Requests refused, by reason")
         self._seconds = meter.create_histogram("spangate.judge.duration", "s", "Time to judge a run")
         meter.create_observable_up_down_counter("spangate.spans.held", [_observer(held)], "{span}", "Spans held now")
@@ -51,7 +52,7 @@ class Telemetry:
         self._lock = threading.RLock()  # a finalizer may end a span, and so count, while this thread holds it
         self.lost: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
-        self.withheld = 0
+        self.withheld = self.received = 0
         self.released = 0
 
     def judged(self, verdict: Verdict, seconds: float) -> None:
@@ -82,6 +83,12 @@ class Telemetry:
         if before.bit_length() < after.bit_length():
             why = _LOSSES.get(reason, f"the exporter {reason}")
             logger.warning("%d %s lost so far: %s (reason %r)", after, "span" if after == 1 else "spans", why, reason)
+
+    def receive(self, spans: int) -> None:
+        """Count spans that a program has sent."""
+        with self._lock:
+            self.received += spans
+        self._received.add(spans)
 
     def refuse(self, reason: str, what: str) -> None:
         """Count a request that was refused; with a log line as for what is lost."""

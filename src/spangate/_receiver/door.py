@@ -42,7 +42,10 @@ class Door:
 
     def take(self, bearer: Bearer, received: Received) -> Reception:
         """Hold spans that a program has sent."""
-        return self._buffer.receive(bearer.trace_id, received)
+        outcome = self._buffer.receive(bearer.trace_id, received)
+        if outcome == "taken":
+            self._telemetry.receive(received.count)
+        return outcome
 
     def refuse(self, reason: str, bearer: Bearer | None, what: str) -> None:
         """Count a request that was refused, and tell the run of the program that may have lost spans by it."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TextIO
 
 import click
@@ -37,6 +39,17 @@ def _coloured(text: str, part: Part) -> str:
 def say(text: str) -> None:
     """Write to standard error: what is told beside the result."""
     click.echo(text, err=True)
+
+
+@contextmanager
+def quiet_log() -> Iterator[None]:
+    """Keep the gate's log line about a refused run from the terminal: the verdict is shown there anyway."""
+    logger, handler = logging.getLogger("spangate"), logging.NullHandler()
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 class Progress:

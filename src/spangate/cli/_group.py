@@ -11,6 +11,7 @@ import click
 from spangate._version import __version__
 
 COMMANDS: Final = {
+    "run": "Run an agent command, and judge what it records.",
     "check": "Judge recorded runs.",
     "tree": "Show recorded runs as trees, with what is wrong in them.",
     "demo": "See the gate at work on a small agent, without network or key.",
@@ -36,10 +37,11 @@ class _Lazy(click.Group):
 @click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="spangate")
 def spangate() -> None:
-    """Decide whether recorded runs of AI agents may be believed.
+    """Decide whether runs of AI agents may be believed.
 
     \b
     Examples:
+      spangate run -- python agent.py          judge a command and the programs that it starts
       spangate check traces.jsonl              judge every run in a recording
       spangate check --format json *.jsonl     one JSON object a run, for a script
       spangate tree traces.jsonl               see what happened and where it broke

@@ -1,4 +1,4 @@
-"""The options that commands on recorded runs share."""
+"""The options that commands share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def _gates(_ctx: click.Context, _parameter: click.Parameter, path: str | None) -
         raise click.BadParameter(str(error)) from None
 
 
+policy_option: Final = click.option(
+    "--policy", "gates", metavar="FILE", callback=_gates, help="Judge by this policy (TOML), not by the defaults."
+)
 _ALL: Final = (
     click.argument("files", nargs=-1, required=True, metavar="FILE..."),
-    click.option(
-        "--policy", "gates", metavar="FILE", callback=_gates, help="Judge by this policy (TOML), not by the defaults."
-    ),
+    policy_option,
     click.option(
         "--format",
         "form",

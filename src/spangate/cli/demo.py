@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,7 +24,7 @@ from spangate._settle.look import read
 from spangate._units import counted
 from spangate._verdict.text import plain, verdict_text
 from spangate.cli._check_report import as_json
-from spangate.cli._console import style_of
+from spangate.cli._console import quiet_log, style_of
 from spangate.cli._demo_agent import READ, RUN, WRITE, Dispatch, Step, here, repair, tests_in_a_bare_thread
 from spangate.cli._tree_report import text_tree
 from spangate.gates import Budget, Completeness, Forest, default_gates
@@ -137,23 +135,12 @@ def play(scene: Scene) -> Outcome:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     provider.add_span_processor(GateSpanProcessor(exporter, gates=scene.gates, on_verdict=verdicts.append))
-    with tempfile.TemporaryDirectory() as directory, _quiet():
+    with tempfile.TemporaryDirectory() as directory, quiet_log():
         said = repair(provider.get_tracer("spangate.demo"), Path(directory), scene.script, scene.dispatch)
         provider.shutdown()
     if not verdicts:
         raise click.ClickException("nothing was traced: OTEL_SDK_DISABLED is set, which turns OpenTelemetry off")
     return Outcome(said, verdicts[0], exporter.get_finished_spans())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the gate's log line about a refused run from the terminal: the verdict is shown there anyway."""
-    logger, handler = logging.getLogger("spangate"), logging.NullHandler()
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 def _report(outcome: Outcome) -> None:
