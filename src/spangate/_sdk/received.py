@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -20,6 +22,9 @@ _HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _KINDS: Final = (SpanKind.INTERNAL, *SpanKind)
 """By OTLP's number, which begins with "unspecified": to be taken as internal."""
 _CODES: Final = (StatusCode.UNSET, StatusCode.OK, StatusCode.ERROR)
+_SIMPLE: Final = (str, bool, int, float)
+_MEMBER: Final = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]")
+"""A member of a trace state: https://www.w3.org/TR/trace-context/#tracestate-header."""
 _SCALARS: Final = {"string_value", "bool_value", "int_value", "double_value", "bytes_value"}
 
 
@@ -31,7 +36,7 @@ def spans_of(message: bytes, rest: Callable[[], None]) -> Iterator[ReadableSpan]
     parsed = trace_pb2.TracesData()
     parsed.ParseFromString(message)
     for resource_spans in parsed.resource_spans:
-        resource = Resource(_attributes(resource_spans.resource.attributes), resource_spans.schema_url)
+        resource = Resource(_plain(resource_spans.resource.attributes), resource_spans.schema_url)
         for scope_spans in resource_spans.scope_spans:
             scope = _scope(scope_spans)
             for number, found in enumerate(scope_spans.spans, 1):
@@ -42,12 +47,12 @@ def spans_of(message: bytes, rest: Callable[[], None]) -> Iterator[ReadableSpan]
 
 def _scope(found: trace_pb2.ScopeSpans) -> InstrumentationScope:
     scope = found.scope
-    return InstrumentationScope(scope.name, scope.version, found.schema_url, _attributes(scope.attributes))
+    return InstrumentationScope(scope.name, scope.version, found.schema_url, _plain(scope.attributes))
 
 
 def _span(found: trace_pb2.Span, resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
     trace_id, parent_id = int.from_bytes(found.trace_id, "big"), int.from_bytes(found.parent_span_id, "big")
-    state = TraceState.from_header([found.trace_state]) if found.trace_state else None
+    state = _state(found.trace_state)
     flags = TraceFlags(found.flags & 0xFF | TraceFlags.SAMPLED)  # what is not sampled is not sent
     span = ReadableSpan(
         name=found.name,
@@ -92,8 +97,14 @@ def _bounded(kept: Iterable[Any], dropped: int) -> BoundedList[Any]:
 def _link(found: trace_pb2.Span.Link) -> Link:
     flags = TraceFlags(found.flags & 0xFF)
     trace_id, span_id = int.from_bytes(found.trace_id, "big"), int.from_bytes(found.span_id, "big")
-    state = TraceState.from_header([found.trace_state]) if found.trace_state else None
-    return Link(SpanContext(trace_id, span_id, _is_remote(found.flags), flags, state), _attributes(found.attributes))
+    context = SpanContext(trace_id, span_id, _is_remote(found.flags), flags, _state(found.trace_state))
+    return Link(context, _attributes(found.attributes))
+
+
+def _state(header: str) -> TraceState | None:
+    """Read a trace state; of one that is not well-formed nothing: the SDK would log each of its members."""
+    members = [member.strip() for member in header.split(",")] if header else []
+    return TraceState.from_header(members) if members and all(map(_MEMBER.fullmatch, members)) else None
 
 
 def _status(found: trace_pb2.Status) -> Status:
@@ -103,6 +114,18 @@ def _status(found: trace_pb2.Status) -> Status:
 
 def _attributes(pairs: Iterable[KeyValue]) -> Mapping[str, Any]:
     return {pair.key: _value(pair.value) for pair in pairs}
+
+
+def _plain(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+    """Read attributes of which the SDK takes only plain values; others are written as JSON."""
+    return {key: _as_plain(value) for key, value in _attributes(pairs).items() if value is not None}
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, str | bool | int | float | bytes):
+        return value
+    is_plain = isinstance(value, tuple) and len(set(map(type, value))) <= 1 and isinstance((*value, "")[0], _SIMPLE)
+    return value if is_plain else json.dumps(value, default=str)
 
 
 def _value(value: AnyValue) -> Any:
