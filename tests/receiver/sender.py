@@ -24,7 +24,6 @@ from tests.live.gated import Gated
 
 TELL = "import json, os; print(json.dumps(dict(os.environ)))"
 PROTOBUF = {"content-type": "application/x-protobuf"}
-TOOL = {"gen_ai.operation.name": "execute_tool"}
 
 
 @dataclass
