@@ -13,6 +13,8 @@ from spangate._sdk.forks import after_fork
 Headers = Mapping[str, str]
 _MOST = 32
 """So many exporters are kept: each has a connection of its own."""
+_TIMEOUT_S = 3
+"""How long one try may take: on the same host, more means that nobody is there, and the process may want to end."""
 
 
 class Upstream(SpanExporter):
@@ -59,4 +61,4 @@ def _otlp_exporter(endpoint: str, headers: Headers) -> SpanExporter:
 
     session = requests.Session()
     session.trust_env = False  # no proxy leads to this host
-    return OTLPSpanExporter(endpoint=endpoint, headers=dict(headers), session=session)
+    return OTLPSpanExporter(endpoint=endpoint, headers=dict(headers), session=session, timeout=_TIMEOUT_S)

@@ -72,7 +72,8 @@ ADVICE: Final = MappingProxyType[str, Advice](
         ),
         "forest.stray_root": Advice(
             "a part of the run started without the run's context",
-            "Run it with contextvars.copy_context().run(...) in its worker thread, or attach the context there.",
+            "Run it with contextvars.copy_context().run(...) in its worker thread, or attach the context there; a"
+            " program of its own continues TRACEPARENT (attach_parent() in Python).",
         ),
         "forest.stray_generation": Advice(
             "a model call beside the run may belong to it",

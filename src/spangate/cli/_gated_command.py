@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import StatusCode
 
 from spangate import process
-from spangate._attach import ARMED
+from spangate._attach import ARMED, attach_parent
 from spangate._membership import membership
 from spangate._processor import GateSpanProcessor
 from spangate._records import Gate, Verdict
@@ -52,8 +52,10 @@ class Outcome:
 def gated(command: Sequence[str], gates: Iterable[Gate], tell: Callable[[Verdict], None]) -> Outcome:
     """Run a command under a gate, and have every verdict told as it falls.
 
-    Inside another gate's run nothing is judged here: what the command records is handed on to that one.
+    The trace that the environment names, a CI job's for one, is continued. Inside another gate's run nothing is judged
+    here: what the command records is handed on to that one.
     """
+    attach_parent()
     provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
     gate = GateSpanProcessor(_exporter(os.environ), gates=gates, on_verdict=tell, receiver=process.Receiver())
     provider.add_span_processor(gate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Final, TextIO
 
@@ -13,6 +14,7 @@ from spangate.cli._check_report import as_json
 from spangate.cli._console import say, style_of
 from spangate.cli._gated_command import Outcome
 
+_IS_OFF: Final = "no run: OTEL_SDK_DISABLED is set, which turns OpenTelemetry off, here and in the command"
 _NOTHING_CAME: Final = """\
 no run: the command has sent no span. Its tracing must be on, and send traces by OTLP to where the environment says
 (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which it was given). Python: pip install opentelemetry-distro spangate, then
@@ -47,7 +49,7 @@ class RunReport:
         elif not self.runs and outcome.received:
             say(f"no run: {counted(outcome.received, 'span')} came, none of them an agent's")
         elif not self.runs:
-            say(_NOTHING_CAME)
+            say(_IS_OFF if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true" else _NOTHING_CAME)
         for reason, requests in outcome.refused.items():
             say(f"{counted(requests, 'request')} of programs refused: {reason}")
         for reason, spans in outcome.losses.items():

@@ -16,7 +16,11 @@ REFUSED = 70
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @policy_option
 @click.option(
-    "--json", "told", type=click.File("w"), metavar="FILE", help="Write the verdicts here, one JSON object a line."
+    "--json",
+    "told",
+    type=click.File("w", lazy=False),
+    metavar="FILE",
+    help="Write the verdicts here, one JSON object a line.",
 )
 @click.option("--require-run", is_flag=True, help="Leave with 70, too, if the command records no agent run.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing about runs that pass.")
