@@ -11,6 +11,7 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from spangate._arrival import put_in_place
 from spangate._membership import INVOCATION_ID, RUN_ID
 
 _CONTEXT: Final = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
@@ -24,18 +25,28 @@ _REPLACED: Final = {name: name.encode() for name in (*STALE, *_FOR_TOOLS)}
 _propagators = (TraceContextTextMapPropagator(), W3CBaggagePropagator())
 
 
-def context_variables(span: trace.Span, context: Context, run_id: str | None, invocation_id: str) -> dict[str, str]:
+def carrier_of(context: Context) -> dict[str, str]:
+    """Return a context as the headers of W3C Trace Context and Baggage."""
+    carrier: dict[str, str] = {}
+    for propagator in _propagators:
+        propagator.inject(carrier, context)
+    return carrier
+
+
+def context_variables(
+    span: trace.Span, context: Context, run_id: str | None, invocation_id: str | None
+) -> dict[str, str]:
     """Return the variables that tell a program which run it is in, below ``span``.
 
-    ``context`` gives the baggage. No run id is written where no gate holds the run.
+    ``context`` gives the baggage. No run id is written where no gate holds the run, and no invocation id for what is
+    no program of the run.
     """
-    carrier: dict[str, str] = {}
-    inside = trace.set_span_in_context(span, context)
-    for propagator in _propagators:
-        propagator.inject(carrier, inside)
+    carrier = carrier_of(trace.set_span_in_context(span, context))
     variables = {name.upper(): value for name, value in carrier.items()}
-    variables |= {INVOCATION_ID: invocation_id, "INVOCATION_ID": invocation_id}
-    return variables if run_id is None else variables | {RUN_ID: run_id, "RUN_ID": run_id}
+    for value, names in ((invocation_id, (INVOCATION_ID, "INVOCATION_ID")), (run_id, (RUN_ID, "RUN_ID"))):
+        if value is not None:
+            variables |= dict.fromkeys(names, value)
+    return variables
 
 
 def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, str]) -> dict[Any, Any]:
@@ -66,9 +77,7 @@ def telling(variables: Mapping[str, str], function: Callable[[], object]) -> Cal
     """Return a function for the child to call before it becomes the program: it writes ``variables`` first."""
 
     def tell() -> object:
-        for name in STALE:
-            os.environ.pop(name, None)
-        os.environ.update(variables)
+        put_in_place(variables, STALE)
         return function()
 
     return tell

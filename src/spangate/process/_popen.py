@@ -18,7 +18,7 @@ from spangate.process._cover import Covered
 from spangate.process._environment import telling
 from spangate.process._program import Program, begin
 
-_PROGRAM: Final = "_spangate_program"
+PROGRAM: Final = "_spangate_program"
 _CODE: Final = "returncode"
 _PARAMETERS: Final = [*inspect.signature(subprocess.Popen).parameters]
 _ENV: Final = _PARAMETERS.index("env")
@@ -42,7 +42,7 @@ def starting(original: Method) -> Method:
         if program is None:
             original(self, *args, **kwargs)
             return
-        vars(self)[_PROGRAM] = program
+        vars(self)[PROGRAM] = program
         try:
             with Covered():
                 original(self, *args, **kwargs)
@@ -62,7 +62,7 @@ def waiting(original: Method) -> Method:
         try:
             return original(self, *args, **kwargs)
         except subprocess.TimeoutExpired:
-            _tell(self, Program.expires)
+            tell(self, Program.expires)
             raise
 
     return wait
@@ -73,7 +73,7 @@ def communicating(original: Method) -> Method:
 
     @functools.wraps(original)
     def communicate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        program = vars(self).get(_PROGRAM)
+        program = vars(self).get(PROGRAM)
         if program is None:
             return original(self, *args, **kwargs)
         with program:
@@ -82,7 +82,7 @@ def communicating(original: Method) -> Method:
             except subprocess.TimeoutExpired:
                 program.expires()
                 raise
-            _tell(self, lambda told: told.writes(*written))
+            tell(self, lambda told: told.writes(*written))
             return written
 
     return communicate
@@ -93,7 +93,7 @@ def signalling(original: Method) -> Method:
 
     @functools.wraps(original)
     def send_signal(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _tell(self, Program.is_ended)
+        tell(self, Program.is_ended)
         return original(self, *args, **kwargs)
 
     return send_signal
@@ -110,16 +110,16 @@ def _get_code(self: Any) -> int | None:
 def _set_code(self: Any, code: int | None) -> None:
     vars(self)[_CODE] = code
     if code is not None:
-        _tell(self, lambda program: program.exits(code))
+        tell(self, lambda program: program.exits(code))
 
 
 def _delete_code(self: Any) -> None:
     del vars(self)[_CODE]
 
 
-def _tell(popen: Any, what: Callable[[Program], None]) -> None:
+def tell(popen: Any, what: Callable[[Program], None]) -> None:
     """Tell a program what happened to it, if it is traced. Whatever goes wrong then is not the caller's affair."""
-    program = vars(popen).get(_PROGRAM)
+    program = vars(popen).get(PROGRAM)
     if program is None:
         return
     try:
@@ -151,7 +151,7 @@ class Popen(subprocess.Popen[Any]):
 
 def invocation_id(popen: Any) -> str | None:
     """Return the invocation id of the program of a ``Popen``, None if it is not traced."""
-    program = vars(popen).get(_PROGRAM)
+    program = vars(popen).get(PROGRAM)
     return None if program is None else program.invocation_id
 
 
