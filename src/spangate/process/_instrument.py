@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from opentelemetry.trace import TracerProvider
 
-from spangate.process import _asyncio, _popen, _system, _tracer
+from spangate.process import _asyncio, _multiprocessing, _pools, _popen, _system, _tracer
 
 _MISSING: Final = object()
 
@@ -53,6 +53,8 @@ def _wanted() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
     for owner in (asyncio, asyncio.subprocess):
         yield owner, "create_subprocess_exec", lambda _: _asyncio.create_subprocess_exec
         yield owner, "create_subprocess_shell", lambda _: _asyncio.create_subprocess_shell
+    yield from _multiprocessing.wanted()
+    yield from _pools.wanted()
 
 
 _patches: Final = _Patches()
@@ -60,6 +62,9 @@ _patches: Final = _Patches()
 
 def instrument(tracer_provider: TracerProvider | None = None) -> None:
     """Have ``subprocess``, ``os.system``, ``os.popen`` and asyncio do what this module's functions do.
+
+    A ``multiprocessing.Process`` becomes such a program too, and its child continues the trace. Workers of process
+    pools do not, but each task that is submitted to a pool runs in the trace of whoever submitted it.
 
     Code that nobody can change is traced so, whenever it imported what it calls; ``system``, imported from ``os``
     before this, is not. Calling it again only changes the provider.
