@@ -22,6 +22,7 @@ from opentelemetry import baggage, context, trace
 from spangate import process
 from spangate._arrival import Arrival, Carried
 from spangate.process._instrument import _wanted
+from spangate.process._pools import submitting
 from spangate.testing import GatedProvider
 from tests.live.gated import Gated
 from tests.process import crew
@@ -309,6 +310,11 @@ def test_the_exception_of_a_task_is_its_own(agent: Agent, shared: Shared) -> Non
     assert agent.does(task).said == "pass"
 
 
+def submitted(function: Callable[..., Any]) -> Any:
+    """Return what becomes of a function that is submitted to a pool."""
+    return submitting(0)(lambda given: given)(function)
+
+
 def refusal(shared: Shared) -> str:
     with pytest.raises((pickle.PicklingError, AttributeError)) as raised:
         shared.asks(UNPICKLABLE)
@@ -348,6 +354,44 @@ def test_a_pool_that_outlives_its_run_is_no_program_of_it(agent: Agent, kind: st
         if kind == "pool":
             pools[0].close()
             pools[0].join()
+
+
+def test_a_worker_keeps_nothing_of_the_run_that_started_it(agent: Agent, method: Any) -> None:
+    pools: list[Any] = []
+
+    def task() -> None:
+        token = context.attach(baggage.set_baggage("tenant", "a"))
+        pools.append(method.Pool(1))
+        context.detach(token)
+
+    agent.does(task)
+    with pools[0] as pool:
+        told: list[dict[str, Any]] = []
+        done = agent.does(lambda: told.append(pool.apply(crew.stand)))
+        assert (told[0]["trace_id"], told[0]["baggage"]) == (done.spans[-1].context.trace_id, {})
+        pool.close()
+        pool.join()
+
+
+def test_without_a_span_a_task_is_what_it_was() -> None:
+    assert submitted(crew.add) is crew.add
+
+
+def test_who_wants_no_tracing_has_none(agent: Agent, method: Any) -> None:
+    told: list[dict[str, Any]] = []
+
+    def task() -> None:
+        token = context.attach(context.set_value("suppress_instrumentation", True))  # noqa: FBT003  a context value
+        told.append(told_by(method, lambda pipe: method.Process(target=crew.tell, args=(pipe,))))
+        with method.Pool(1) as pool:
+            told.append(pool.apply(crew.stand))
+            pool.close()
+            pool.join()
+        assert submitted(crew.add) is crew.add
+        context.detach(token)
+
+    assert agent.does(task).programs == []
+    assert [one["environment"] for one in told] == [{}, {}]
 
 
 def test_a_manager_is_no_program_of_its_run(agent: Agent, method: Any) -> None:

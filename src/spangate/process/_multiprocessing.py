@@ -20,7 +20,6 @@ from spangate._arrival import Arrival
 from spangate._hosts import run_id_of
 from spangate._sdk.takeover import is_suppressed
 from spangate._telemetry import logger
-from spangate.process._cover import is_covered
 from spangate.process._environment import STALE, context_variables
 from spangate.process._popen import PROGRAM, RETURNCODE, Method, file_name, signalling, tell
 from spangate.process._program import Program, begin
@@ -127,7 +126,7 @@ def _is_lasting(process: Any) -> bool:
 
 def _of_current_run() -> Arrival | None:
     own = _current()
-    if not own.is_valid or is_covered() or is_suppressed():
+    if not own.is_valid or is_suppressed():
         return None
     run_id = run_id_of(own.trace_id, own.span_id)
     variables = context_variables(trace.get_current_span(), context.get_current(), run_id, None)
