@@ -16,6 +16,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from spangate._attach import attach_parent
+from spangate._hosts import as_errand, hand_on
 
 _ARRIVES: Final = """
 import os
@@ -79,11 +80,12 @@ class Carried:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run it."""
         inside = TraceContextTextMapPropagator().extract(self._carrier, _without_span())
-        token = context.attach(W3CBaggagePropagator().extract(self._carrier, inside))
+        token = context.attach(as_errand(W3CBaggagePropagator().extract(self._carrier, inside)))
         try:
             return self._function(*args, **kwargs)
         finally:
             context.detach(token)
+            hand_on()  # the worker may be ended as soon as the result is there
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Become the lines that make it again, and the task alone where they cannot."""

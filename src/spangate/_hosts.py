@@ -10,6 +10,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from opentelemetry import context
+from opentelemetry.context import Context
+
 from spangate._records import Exit, Finding
 
 
@@ -29,12 +32,17 @@ class Host(Protocol):
 class Way(Protocol):
     """Whoever takes in what programs record. Nothing here raises."""
 
-    def variables(self, trace_id: int, span_id: int) -> Mapping[str, str]:
-        """Return what tells the program of this span where its spans are wanted; nothing where they are not."""
+    def variables(self, trace_id: int, span_id: int, *, is_program: bool) -> Mapping[str, str]:
+        """Return what tells a program where its spans are wanted; nothing where they are not.
+
+        The span is the program's own or, if that has none (``is_program`` is False), the one that it is started in.
+        """
 
 
 _hosts: Final[list[weakref.ref[Host]]] = []
 _ways: Final[list[weakref.ref[Way]]] = []
+_hand_on: Final[list[weakref.WeakMethod[Callable[[], None]]]] = []
+_ERRAND: Final = context.create_key("spangate-errand")
 _look_after: Final[list[Callable[[], None]]] = []
 
 
@@ -61,13 +69,34 @@ def open_way(way: Way) -> None:
     _ways.append(weakref.ref(way, _ways.remove))
 
 
-def way_back(trace_id: int, span_id: int) -> Mapping[str, str]:
-    """Return what tells the program of a span where its spans are wanted; nothing where nobody takes them."""
+def way_back(trace_id: int, span_id: int, *, is_program: bool) -> Mapping[str, str]:
+    """Return what tells a program where its spans are wanted (:class:`Way`); nothing where nobody takes them."""
     for way in [way for reference in [*_ways] if (way := reference()) is not None]:
-        variables = way.variables(trace_id, span_id)
+        variables = way.variables(trace_id, span_id, is_program=is_program)
         if variables:
             return variables
     return {}
+
+
+def as_errand(inside: Context) -> Context:
+    """Mark a context: what runs in it was sent here by a run of the process that this one was started by."""
+    return context.set_value(_ERRAND, True, inside)  # noqa: FBT003  a context value, not a flag of ours
+
+
+def is_errand(inside: Context | None) -> bool:
+    """Say whether what runs in a context was sent here."""
+    return bool(context.get_value(_ERRAND, inside))
+
+
+def hand_on_in_time(method: Callable[[], None]) -> None:
+    """Have a bound method called before this process, or a task in it, ends, and nobody asks again."""
+    _hand_on.append(weakref.WeakMethod(method, _hand_on.remove))
+
+
+def hand_on() -> None:
+    """Have handed on what members of runs have recorded here."""
+    for method in [method for reference in [*_hand_on] if (method := reference()) is not None]:
+        method()
 
 
 def tell_exit(row: Exit) -> None:

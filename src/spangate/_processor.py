@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanKind
 from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._forest import Unit
-from spangate._hosts import announce, open_way
+from spangate._hosts import announce, hand_on_in_time, open_way
 from spangate._membership import Membership, membership
 from spangate._pace import Pace
 from spangate._quick_hooks import QuickHooks
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 SHUTDOWN_S = 30.0
 """How long a shutdown may take; a hanging exporter must not keep the program from ending."""
+_HAND_ON_MS = 5_000
+"""How long a child process is kept from its end for what it recorded."""
 _LEAST_ROOM = 1024
 """Spans that are always held, however small the bound in bytes is."""
 _ENTRY_KINDS = (SpanKind.SERVER, SpanKind.CONSUMER)
@@ -119,6 +121,7 @@ class GateSpanProcessor(QuickHooks):
         self._door = None if receiver is None or member is not None else _opened(receiver, buffer, telemetry)
         after_fork(self._after_fork)
         announce(buffer)
+        hand_on_in_time(self._hand_on)
 
     def shutdown(self) -> None:
         """Settle everything, cutting grace short, and shut the exporter down. Bounded; a second call does nothing."""
@@ -170,6 +173,10 @@ class GateSpanProcessor(QuickHooks):
             self._door.stop()
         self._worker.close(deadline)
         self._decider.lose(self._buffer.shut(), "shutdown")
+
+    def _hand_on(self) -> None:
+        if self._placer.has_members:
+            self.force_flush(_HAND_ON_MS)
 
     def _after_fork(self) -> None:
         self._placer.reseed()

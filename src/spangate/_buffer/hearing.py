@@ -56,6 +56,10 @@ class Hearing(Intake):
             [(span_id, note) for span_id, note in told.notes if span_id in span_ids],
         )
 
+    def holds(self, trace_id: int, span_id: int) -> bool:
+        """Say whether a tree here holds a span."""
+        return self.tree_id_of(trace_id, span_id) is not None
+
     def is_below_root(self, trace_id: int, span_id: int) -> bool:
         """Say whether a tree here holds a span that is not its local root."""
         with self._lock:

@@ -191,6 +191,10 @@ class Intake(Held):
         """Say whether the span was open in the process that this one was forked from."""
         return bool(self._inherited) and (trace_id, span_id) in self._inherited
 
+    def is_inherited_trace(self, trace_id: int) -> bool:
+        """Say whether any span of the trace was open in the process that this one was forked from."""
+        return any(inherited == trace_id for inherited, _ in self._inherited)
+
     def decided(self, trace_id: int, span_id: int, start_ns: int | None) -> Decided | None:
         """Return the decision that this span was a member of, if it is remembered."""
         with self._lock:

@@ -35,10 +35,10 @@ class Door:
         is_open = self._server.forget()
         return Upstream(self._server.address, self._server.headers) if is_open else None
 
-    def variables(self, trace_id: int, span_id: int) -> Mapping[str, str]:
-        """Return what tells the program of a span where its spans are wanted; nothing where they are not."""
-        is_ours = self._buffer.is_below_root(trace_id, span_id)
-        return self._server.variables(trace_id, span_id) if is_ours else {}
+    def variables(self, trace_id: int, span_id: int, *, is_program: bool) -> Mapping[str, str]:
+        """Return what tells a program where its spans are wanted; nothing where they are not."""
+        is_held = self._buffer.is_below_root if is_program else self._buffer.holds
+        return self._server.variables(trace_id, span_id) if is_held(trace_id, span_id) else {}
 
     def take(self, bearer: Bearer, received: Received) -> Reception:
         """Hold spans that a program has sent."""

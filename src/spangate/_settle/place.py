@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Standing, Tree
+from spangate._hosts import is_errand
 from spangate._sdk.odd import kind_of
 
 
@@ -53,6 +54,11 @@ class Placer:
         """Have trees below spans of the process that this was forked from be members of the runs that it holds."""
         self._inherits_runs = True
 
+    @property
+    def has_members(self) -> bool:
+        """Whether trees here may be members of runs that another process holds."""
+        return self._inherits_runs or self._member_of is not None
+
     def place(
         self, span: Span, context: SpanContext, parent: SpanContext | None, parent_context: Context | None
     ) -> Tree | None:
@@ -67,7 +73,7 @@ class Placer:
             return None
         origin = _origin(self._buffer, span, parent, parent_context)
         own = self._tree(span, context, origin.standing, origin.above)
-        if self._inherits_runs and self._buffer.is_inherited(parent.trace_id, parent.span_id):
+        if self._inherits_runs and (self._buffer.is_inherited_trace(parent.trace_id) or is_errand(parent_context)):
             own.is_member, own.piecewise = True, False
         return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
 

@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from opentelemetry import trace
+from opentelemetry import context, trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from spangate._arrival import put_in_place
-from spangate._membership import INVOCATION_ID, RUN_ID
+from spangate._hosts import run_id_of, way_back
+from spangate._membership import INVOCATION_ID, RUN_ID, membership
 
 _CONTEXT: Final = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 STALE: Final = (*_CONTEXT, *map(str.lower, _CONTEXT), RUN_ID, INVOCATION_ID)
@@ -33,20 +34,24 @@ def carrier_of(context: Context) -> dict[str, str]:
     return carrier
 
 
-def context_variables(
-    span: trace.Span, context: Context, run_id: str | None, invocation_id: str | None
-) -> dict[str, str]:
-    """Return the variables that tell a program which run it is in, below ``span``.
+def context_variables(span: trace.Span, invocation_id: str | None) -> dict[str, str]:
+    """Return the variables that tell a program which run it is in, below ``span``, and where its spans are wanted.
 
-    ``context`` gives the baggage. No run id is written where no gate holds the run, and no invocation id for what is
-    no program of the run.
+    The current context gives the baggage. No run id is written where no gate holds the run, and no invocation id for
+    what is no program of the run, and has no span of its own: ``span`` is the one that it is started in.
     """
-    carrier = carrier_of(trace.set_span_in_context(span, context))
+    own = span.get_span_context()
+    run_id = run_id_of(own.trace_id, own.span_id)
+    way = way_back(own.trace_id, own.span_id, is_program=invocation_id is not None)
+    member = membership(os.environ)
+    if member is not None:  # of a run that another process holds, so what is started here is, too
+        run_id, way = run_id or member.run_id, member.variables
+    carrier = carrier_of(trace.set_span_in_context(span, context.get_current()))
     variables = {name.upper(): value for name, value in carrier.items()}
     for value, names in ((invocation_id, (INVOCATION_ID, "INVOCATION_ID")), (run_id, (RUN_ID, "RUN_ID"))):
         if value is not None:
             variables |= dict.fromkeys(names, value)
-    return variables
+    return {**variables, **way}
 
 
 def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, str]) -> dict[Any, Any]:

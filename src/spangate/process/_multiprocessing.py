@@ -14,10 +14,10 @@ from multiprocessing import popen_fork
 from multiprocessing.process import BaseProcess
 from typing import Any, Final
 
-from opentelemetry import context, trace
+from opentelemetry import trace
 
 from spangate._arrival import Arrival
-from spangate._hosts import run_id_of
+from spangate._hosts import hand_on
 from spangate._sdk.takeover import is_suppressed
 from spangate._telemetry import logger
 from spangate.process._environment import STALE, context_variables
@@ -88,7 +88,10 @@ def arriving(original: Method) -> Method:
                 arrival.arrives()
             except Exception:  # noqa: BLE001  the child must do its work
                 logger.exception("a process runs without the context of its run")
-        return original(self, *args, **kwargs)
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            hand_on()  # such a child leaves without saying so
 
     return _bootstrap
 
@@ -128,9 +131,7 @@ def _of_current_run() -> Arrival | None:
     own = _current()
     if not own.is_valid or is_suppressed():
         return None
-    run_id = run_id_of(own.trace_id, own.span_id)
-    variables = context_variables(trace.get_current_span(), context.get_current(), run_id, None)
-    return Arrival(variables, STALE, continues=False)
+    return Arrival(context_variables(trace.get_current_span(), None), STALE, continues=False)
 
 
 def _current() -> trace.SpanContext:

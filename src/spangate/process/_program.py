@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from secrets import token_hex
 from typing import Any, Final
 
-from opentelemetry import context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from spangate import _keys as keys
 from spangate._dialects.process import EXECUTABLE, EXIT_CODE, PID
-from spangate._hosts import look_after, run_id_of, tell_exit, way_back
-from spangate._membership import membership
+from spangate._hosts import look_after, tell_exit
 from spangate._records import Exit
 from spangate._sdk.forks import after_fork
 from spangate._sdk.takeover import is_suppressed
@@ -51,12 +49,7 @@ class Program:
 
     def variables(self) -> dict[str, str]:
         """Return what tells the program which run it is in."""
-        own = self._span.get_span_context()
-        run_id, way = run_id_of(own.trace_id, own.span_id), way_back(own.trace_id, own.span_id)
-        member = membership(os.environ)
-        if member is not None:  # of a run that another process holds, so what is started here is, too
-            run_id, way = run_id or member.run_id, member.variables
-        return {**context_variables(self._span, context.get_current(), run_id, self.invocation_id), **way}
+        return context_variables(self._span, self.invocation_id)
 
     def environment(self, given: Mapping[Any, Any] | None) -> dict[Any, Any]:
         """Return the environment to start the program with, instead of the one that its caller gave."""
