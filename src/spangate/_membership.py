@@ -18,6 +18,8 @@ _OTLP: Final = (
     HEADERS,
     "OTEL_EXPORTER_OTLP_TRACES_INSECURE",
 )
+_BESIDE: Final = ("OTEL_BSP_SCHEDULE_DELAY", "no_proxy", "NO_PROXY")
+"""What a receiver may have set as well, for spans to come soon and by no proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def membership(environment: Mapping[str, str]) -> Membership | None:
         return None
     pairs = (item.partition("=") for item in headers.split(","))
     told = {unquote(name).strip(): unquote(value).strip() for name, _, value in pairs}
-    variables = {name: environment[name] for name in (RECEIVER, *_OTLP) if name in environment}
+    variables = {name: environment[name] for name in (RECEIVER, *_OTLP, *_BESIDE) if name in environment}
     return Membership(run_id, address, told, variables)
 
 

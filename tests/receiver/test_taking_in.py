@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,10 +129,18 @@ class TestAfterTheRun:
         assert gated.attributes("late")["spangate.run_id"] == gated.verdicts[0].run_id
         assert len(gated.verdicts) == 1
 
-    def test_an_agent_that_comes_late_is_judged_and_says_so(self, sender: Sender) -> None:
+    def test_a_tool_that_began_in_time_belongs_to_it_however_late_it_is_sent(self, sender: Sender) -> None:
         gated = sender.gated
         assert sender.finish() == "pass"
-        late = attributes(sender.request("late"), gen_ai__operation__name="invoke_agent")
+        sender.call(attributes(sender.request("late"), gen_ai__operation__name="execute_tool"))
+        gated.until(lambda: "late" in gated.names)
+        assert len(gated.verdicts) == 1
+
+    def test_an_agent_that_begins_after_it_is_judged_and_says_so(self, sender: Sender) -> None:
+        gated = sender.gated
+        assert sender.finish() == "pass"
+        after = {"start_time_unix_nano": time.time_ns(), "end_time_unix_nano": time.time_ns() + 1}
+        late = attributes(sender.request("late", **after), gen_ai__operation__name="invoke_agent")
         assert sender.post(late.SerializeToString()).status_code == 200
         gated.until(lambda: len(gated.verdicts) == 2)
         assert "forest.late_child" in gated.told["late"]
@@ -163,6 +172,15 @@ class TestWhoIsToldOfIt:
         with open_run(gated) as sender:
             assert sender.environment["no_proxy"] == "example.org,127.0.0.1"
             assert sender.environment["NO_PROXY"] == "127.0.0.1"
+
+    def test_spans_are_to_come_soon_unless_somebody_has_said_when(
+        self, gated: Gated, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with open_run(gated, "one") as sender:
+            assert sender.environment["OTEL_BSP_SCHEDULE_DELAY"] == "100"
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3000")
+        with open_run(gated, "two") as sender:
+            assert sender.environment["OTEL_BSP_SCHEDULE_DELAY"] == "3000"
 
     def test_metrics_and_logs_stay_where_they_were(self, gated: Gated, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318")

@@ -89,6 +89,7 @@ def decision_about(spans: Sequence[Span], run_id: str, supersedes: int | None) -
         end_ns=0,
         order=0,
         has_agent=True,
+        root_end_ns=spans[0].end_ns or 0,
         supersedes=supersedes,
     )
 
@@ -105,6 +106,7 @@ def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool
         end_ns=0 if few else max(span.end_ns or span.start_ns for span in spans),
         order=tree.order,
         has_agent=any(span.role in AGENT_ROLES for span in spans),
+        root_end_ns=spans[0].end_ns or 0,
         is_entry=is_entry or (above is not None and above.is_entry),
         supersedes=None if above is None or above.is_entry else above.verdict_span_id,
     )

@@ -203,7 +203,8 @@ class Decided:
     late, while the decision was still pending. ``earlier`` is the last decision before in this trace. ``is_entry`` says
     that the decided spans stood below a request or message handler, outside any run, ``is_cut`` that the open ones of
     them were let go at a bound: what becomes of them is to be judged, ``is_member`` that another process holds the run.
-    ``end_order`` is the moment of the root's end, or of the decision if that came first.
+    ``end_order`` is the moment of the root's end, or of the decision if that came first, ``root_end_ns`` its time if it
+    has ended.
     """
 
     run_id: str
@@ -214,6 +215,7 @@ class Decided:
     order: int
     has_agent: bool
     end_order: int = 0
+    root_end_ns: int = 0
     is_entry: bool = False
     is_cut: bool = False
     is_member: bool = False

@@ -39,7 +39,8 @@ class Beside:
     def follow_late(self) -> None:
         """Have what programs sent late follow the decision on their run.
 
-        What was refused stays so. An agent that shows up after its run was released is decided by itself, and says so.
+        What was refused stays so. What began while its run went on belongs to it, however late it is sent. Agents that
+        began after a run was over are decided by themselves, and say so.
         """
         late: dict[Decided, list[Span]] = {}
         for decided, received in self._buffer.take_received_late():
@@ -47,7 +48,7 @@ class Beside:
         for decided, spans in late.items():
             if decided.ruling == "fail":
                 self._decider.withhold(spans)
-            elif has_agent(spans):
+            elif has_agent(span for span in spans if decided.ruling != "pass" or span.start_ns > decided.root_end_ns):
                 self._decide_late(decided, spans)
             else:
                 self._decider.let_pass(spans, decided.run_id if decided.ruling == "pass" else None)
@@ -58,7 +59,7 @@ class Beside:
             run_id = f"{decided.run_id}-late{number}-{root.hex_id}"
             notes = list(self._notes)
             if decided.ruling == "pass":
-                what = f"came after its run {decided.run_id} had been decided (pass)"
+                what = f"started after the end of its run {decided.run_id}, which had been decided (pass)"
                 notes.append(Finding("forest.late_child", root, what))
             superseded = decided.verdict_span_id if decided.ruling == "pass" else None
             self._decide(Part(root, root, members), "late_span", run_id, notes, superseded)
