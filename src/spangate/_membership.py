@@ -37,8 +37,11 @@ class Membership:
 
 def membership(environment: Mapping[str, str]) -> Membership | None:
     """Return what the environment says of the run that this process is a part of. None: of none, or not all of it."""
-    run_id, address, headers = (environment.get(name) for name in (RUN_ID, RECEIVER, HEADERS))
-    if not (run_id and address and headers):
+    address = environment.get(RECEIVER)
+    if not address:  # as nearly always: os.environ takes its time, and every start of a program asks
+        return None
+    run_id, headers = environment.get(RUN_ID), environment.get(HEADERS)
+    if not (run_id and headers):
         return None
     pairs = (item.partition("=") for item in headers.split(","))
     told = {unquote(name).strip(): unquote(value).strip() for name, _, value in pairs}
