@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from opentelemetry.trace import use_span
 
+from spangate.process import _system
 from tests.live.gated import Gated
 from tests.process.agent import Agent, Done
 from tests.receiver.node_child import node_command, node_environment
@@ -117,6 +119,23 @@ class TestSeveral:
         assert done.said == "pass"
         assert names(done) == sorted(["agent", *["execute_tool lint", "python work"] * 3])
         assert len(done.programs) == 1  # the shell: what it starts by itself is no span, but joins below it
+
+    def test_by_system_whose_command_line_holds_no_secret(
+        self, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lines: list[str] = []
+
+        def told(line: str) -> int:
+            lines.append(line)
+            return subprocess.run(line, shell=True, check=False).returncode
+
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        monkeypatch.setattr(_system, "_SYSTEM", told)
+        done = agent.does(lambda: os.system(" ".join(STOCK)))
+        assert done.said == "pass"
+        assert names(done) == HEALTHY
+        assert "Bearer" not in lines[0]
+        assert [*tmp_path.iterdir()] == []
 
     def test_at_once(self, agent: Agent) -> None:
         def start_all() -> None:

@@ -270,6 +270,7 @@ class Buffer(Hearing):
                 self._withdraw(tree)
             ended = sum(tree.ended for tree in self._trees)
             ended += sum(tree.received_count for tree in self._trees)
+            ended += sum(received.count for _, received in self._received_late)
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._received_late = []
             self._count = 0
