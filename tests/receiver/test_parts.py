@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import json
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from google.protobuf import json_format  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from spangate._receiver.bodies import BadBodyError, content_of, unpacked
+from spangate._receiver.json_bodies import from_json
 from spangate._receiver.rate import Rate
 from spangate._receiver.tokens import Bearer, Tokens
 from spangate.process import Receiver
@@ -120,6 +124,33 @@ class TestContent:
     def test_any_bytes_are_read_or_refused(self, message: bytes) -> None:
         with suppress(BadBodyError):
             content_of(message, 1)
+
+
+class TestJson:
+    @given(ROWS)
+    def test_what_was_written_as_json_comes_back(self, rows: list[Row]) -> None:
+        """Whatever is written: by protobuf's own writer, with ids as OTLP has them."""
+        data = traces_data(rows)
+        written = json_format.MessageToDict(data)
+        for resource in written.get("resourceSpans", ()):
+            for span in (span for scope in resource.get("scopeSpans", ()) for span in scope.get("spans", ())):
+                span.update({key: base64.b64decode(span[key]).hex() for key in ("traceId", "spanId")})
+        assert trace_pb2.TracesData.FromString(from_json(json.dumps(written).encode())) == data
+
+    @given(
+        st.recursive(
+            st.none() | st.text() | st.integers(),
+            lambda inner: (
+                st.dictionaries(
+                    st.sampled_from(["resourceSpans", "scopeSpans", "spans", "links", "traceId", "name"]), inner
+                )
+                | st.lists(inner)
+            ),
+        )
+    )
+    def test_any_json_is_read_or_refused(self, data: object) -> None:
+        with suppress(BadBodyError):
+            from_json(json.dumps(data).encode())
 
 
 class TestRate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Mapping
@@ -40,6 +41,20 @@ class TestReleasedWithItsRun:
     @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
     def test_over_grpc(self, sender: Sender, compression: grpc.Compression) -> None:
         sender.call(sender.request("work"), compression=compression)
+        assert sender.finish() == "pass"
+        assert "work" in sender.gated.names
+
+    def test_over_http_with_json(self, sender: Sender) -> None:
+        trace_id, parent_id = sender.parent
+        span = {"traceId": f"{trace_id:032x}", "spanId": "00000000000000aa", "parentSpanId": f"{parent_id:016x}"}
+        span |= {
+            "name": "work",
+            "startTimeUnixNano": str(sender.root.start_time),
+            "endTimeUnixNano": str(time.time_ns()),
+        }
+        body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+        answer = sender.post(body, **{"content-type": "application/json"})
+        assert (answer.status_code, answer.json()) == (200, {})
         assert sender.finish() == "pass"
         assert "work" in sender.gated.names
 

@@ -26,9 +26,7 @@ OK: Final = Answer(200, 0)
 NO_TOKEN: Final = Answer(401, 16, "this receiver takes spans of programs of a run: their token is missing", "token")
 WRONG_TOKEN: Final = Answer(401, 16, "this token was not made by this receiver", "token")
 NOT_TRACES: Final = Answer(404, 12, "this receiver takes traces, at POST /v1/traces", "not_traces")
-NOT_PROTOBUF: Final = Answer(
-    415, 12, "this receiver takes protobuf: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or grpc", "not_protobuf"
-)
+UNKNOWN_FORM: Final = Answer(415, 12, "this receiver takes protobuf and JSON", "unknown_form")
 TOO_SLOW: Final = Answer(408, 4, "the request did not come in whole in time", "slow")
 RUN_IS_OVER: Final = Answer(403, 7, "the run that this token was made for is over", "run_over")
 BUSY: Final = Answer(503, 14, "too much is held or on its way here", "busy")

@@ -87,12 +87,12 @@ class Application:
     ) -> Answer:
         if scope["method"] != "POST" or scope["path"].rstrip("/") != dialogue.path:
             return give.NOT_TRACES
-        if not dialogue.is_protobuf:
-            return give.NOT_PROTOBUF
+        if not dialogue.is_known:
+            return give.UNKNOWN_FORM
         body = await self._body(headers, receive)
         try:
             message = unpacked(*dialogue.packed(body), self._settings.max_request_bytes)
-            content = content_of(message, bearer.span_id)
+            content = content_of(dialogue.protobuf(message), bearer.span_id)
         except BadBodyError as error:
             return give.too_large(str(error)) if error.is_too_large else give.malformed(str(error))
         await self._slow_down(content.accepted)

@@ -1,4 +1,4 @@
-"""How a request is read and answered in either protocol: OTLP/HTTP with protobuf, and OTLP/gRPC."""
+"""How a request is read and answered in either protocol: OTLP/HTTP, with protobuf or JSON, and OTLP/gRPC."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
+from google.protobuf import json_format  # type: ignore[import-untyped] # has no stubs
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped] # has no stubs
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from spangate._receiver.answers import Answer
 from spangate._receiver.bodies import BadBodyError
+from spangate._receiver.json_bodies import from_json
 
 _FRAME: Final = struct.Struct(">BI")
 """What stands before a gRPC message: whether it is packed, and its length."""
+_PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _RETRY_S: Final = b"1"
 
 
 class Dialogue(Protocol):
     """One protocol.
 
-    ``path`` is where requests for traces go, ``is_protobuf`` says whether the request claims to be in protobuf.
+    ``path`` is where requests for traces go, ``is_known`` says whether the request claims to be in a form known here.
     """
 
     path: str
-    is_protobuf: bool
+    is_known: bool
 
     def packed(self, body: bytes) -> tuple[bytes, str]:
         """Return what the body holds, and how it is packed. Raises :class:`BadBodyError`."""
+
+    def protobuf(self, message: bytes) -> bytes:
+        """Return what was packed as protobuf. Raises :class:`BadBodyError`."""
 
     def answer(self, answer: Answer) -> Iterator[dict[str, Any]]:
         """Yield the ASGI messages that answer the request."""
@@ -40,23 +46,30 @@ def dialogue_of(headers: Mapping[str, str]) -> Dialogue:
 
 
 class Http:
-    """OTLP/HTTP."""
+    """OTLP/HTTP, with protobuf or JSON; the answer is in the form of the request."""
 
     path = "/v1/traces"
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._packing = headers.get("content-encoding", "").strip().lower()
-        self.is_protobuf = headers.get("content-type", "").partition(";")[0].strip() == "application/x-protobuf"
+        self._form = headers.get("content-type", "").partition(";")[0].strip().lower()
+        self.is_known = self._form in (_PROTOBUF, _JSON)
 
     def packed(self, body: bytes) -> tuple[bytes, str]:
         """Return the body as it is."""
         return body, self._packing
 
+    def protobuf(self, message: bytes) -> bytes:
+        """Return the message, from JSON if it is that."""
+        return from_json(message) if self._form == _JSON else message
+
     def answer(self, answer: Answer) -> Iterator[dict[str, Any]]:
         """Yield the response: the service's, or a ``Status`` that says what is wrong."""
         body = _response(answer) if answer.grpc == 0 else Status(code=answer.grpc, message=answer.message)
-        content = body.SerializeToString()
-        headers = [(b"content-type", b"application/x-protobuf"), (b"content-length", str(len(content)).encode())]
+        is_json = self._form == _JSON
+        content = json_format.MessageToJson(body).encode() if is_json else body.SerializeToString()
+        form = _JSON if is_json else _PROTOBUF
+        headers = [(b"content-type", form.encode()), (b"content-length", str(len(content)).encode())]
         if answer.http == 503:  # noqa: PLR2004  the status that asks for another try
             headers.append((b"retry-after", _RETRY_S))
         if answer.reason is not None:
@@ -69,7 +82,7 @@ class Grpc:
     """OTLP/gRPC, which is one message each way and a status at the end."""
 
     path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-    is_protobuf = True
+    is_known = True
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._packing = headers.get("grpc-encoding", "").strip().lower()
@@ -83,6 +96,10 @@ class Grpc:
         if len(message) != size:
             raise BadBodyError(f"a gRPC message of {size} bytes is told, {len(message)} came")
         return message, self._packing if is_packed else ""
+
+    def protobuf(self, message: bytes) -> bytes:
+        """Return the message, which is protobuf."""
+        return message
 
     def answer(self, answer: Answer) -> Iterator[dict[str, Any]]:
         """Yield the response with its status in the trailers."""

@@ -14,7 +14,7 @@ from spangate._records import Finding
 from spangate._sdk.upstream import Upstream
 from spangate._telemetry import Telemetry
 
-_LOSSES: Final = frozenset({"too_large", "malformed", "slow", "busy", "defect"})
+_LOSSES: Final = frozenset({"too_large", "malformed", "slow", "busy", "defect", "unknown_form"})
 """Refusals by which a program of a run may have lost spans; the rest asked for something that is not here."""
 
 
