@@ -96,7 +96,7 @@ class TestPython:
 
 
 class TestNode:
-    @pytest.mark.parametrize("how", [[], ["--grpc"]])
+    @pytest.mark.parametrize("how", [[], ["--grpc"], ["--json"]])
     def test_joins(self, agent: Agent, how: Sequence[str]) -> None:
         command = node_command()
         done = agent.does(lambda: subprocess.run([*command, *how], env=node_environment(), check=True))

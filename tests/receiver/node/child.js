@@ -1,6 +1,6 @@
 // A child of an agent run in Node.js with the stock SDK: where its spans go, the environment says.
 //
-//   node child.js [--ignore-context] [--grpc] [--spans N]
+//   node child.js [--ignore-context] [--grpc | --json] [--spans N]
 //
 // It continues TRACEPARENT, records a tool call with N spans below it, and ends when they have left.
 "use strict";
@@ -12,8 +12,9 @@ const has = (option) => process.argv.includes(option);
 const spans = has("--spans") ? Number(process.argv[process.argv.indexOf("--spans") + 1]) : 1;
 
 const settings = {};
-if (has("--grpc")) {
-  const { OTLPTraceExporter } = require("@opentelemetry/exporter-trace-otlp-grpc");
+const named = has("--grpc") ? "grpc" : has("--json") ? "http" : null;
+if (named) {
+  const { OTLPTraceExporter } = require(`@opentelemetry/exporter-trace-otlp-${named}`);
   settings.traceExporter = new OTLPTraceExporter();
 }
 const sdk = new NodeSDK(settings);
