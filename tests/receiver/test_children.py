@@ -64,7 +64,7 @@ class TestPython:
 
     def test_that_ends_before_its_own_spans_were_sent_leaves_a_hole(self, agent: Agent) -> None:
         done = agent.does(lambda: start(*STOCK, "--no-flush", "--grandchild"))
-        assert done.said == "fail forest.parent_outside_run"
+        assert "forest.parent_outside_run" in done.said
 
     def test_that_sends_very_many(self, agent: Agent) -> None:
         done = agent.does(lambda: start(*STOCK, "--spans", "50000"))
