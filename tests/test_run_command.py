@@ -128,7 +128,8 @@ class TestSignals:
         if child == 0:
             code = (
                 "import signal, time\nseen = []\nsignal.signal(signal.SIGINT, lambda *_: seen.append(1))\n"
-                "print('ready', flush=True)\nsignal.pause()\ntime.sleep(0.3)\nprint('seen', len(seen), flush=True)"
+                "print('ready', flush=True)\nwhile not seen: time.sleep(0.01)\n"
+                "time.sleep(0.3)\nprint('seen', len(seen), flush=True)"
             )
             os.execve(RUN[0], [*RUN, "--", sys.executable, "-c", code], environment())  # noqa: S606  it is a test
         said = _read_until(terminal, b"ready")

@@ -78,6 +78,14 @@ def two_hosts(start: float) -> Run:
     return run_of([root, span("tool", "t1", parent=root, start=start, end=20.0, resource={"host.id": "b"})])
 
 
+def in_javascript(start: float, language: str = "nodejs") -> Run:
+    """A late start as a clock of milliseconds tells it; the root is of Python."""
+    root = span("agent", "agent", end=20.0, resource={"telemetry.sdk.language": "python"})
+    known = {"telemetry.sdk.language": language}
+    tool = span("tool", "t1", parent=root, end=10.0, resource=known)
+    return run_of([root, tool, span("other", "t2", parent=tool, start=start, end=20.0, resource=known)])
+
+
 def loose_calls(*, orphan: bool = False) -> Run:
     """Two model calls of one request with no agent: the request and its handlers pass on their own."""
     request = span("entry", "POST /chat", kind="SERVER", end=10.0)
@@ -145,6 +153,14 @@ FINDS: dict[str, tuple[Callable[[], Run], list[tuple[str, str]]]] = {
         lambda: two_hosts(11.001),
         [("forest.late_child", "t1")],
     ),
+    "a late start in JavaScript, beyond what its clock tells apart": (
+        lambda: in_javascript(10.003),
+        [("forest.late_child", "t2")],
+    ),
+    "a start as late as that in another language": (
+        lambda: in_javascript(10.001, "java"),
+        [("forest.late_child", "t2")],
+    ),
     "an id that was taken": (same_id_twice, [("forest.duplicate_span_id", "t2")]),
     "parents that go round, once": (circle, [("forest.parent_cycle", "one")]),
     "a span that is its own parent": (own_parent, [("forest.parent_cycle", "alone")]),
@@ -193,6 +209,7 @@ STAYS_SILENT: dict[str, Callable[[], Run]] = {
     "a consumer that starts when its producer is long done": lambda: below("PRODUCER", "other"),
     "a background task of a request that was answered": lambda: below("SERVER", "entry"),
     "a late start on another host, within the tolerance": lambda: two_hosts(11.0),
+    "a late start in JavaScript, within what its clock tells apart": lambda: in_javascript(10.001),
     "spans in no order at all": backwards,
     "equal start times": lambda: agent_with({"start": 0.0}, {"start": 0.0}),
 }
