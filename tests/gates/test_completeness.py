@@ -331,6 +331,14 @@ def test_an_open_span_is_described_by_scope_and_age() -> None:
     ((finding,), _) = answers(agent(child("generation", "chat", start=7.5, end=None)))
     assert "open for at least 2.5 s" in finding.detail
     assert SCOPE in finding.detail
+    assert "stream or generator" in finding.detail
+
+
+def test_a_program_that_still_runs_is_no_stream_to_close() -> None:
+    ((finding,), _) = answers(agent(child("process", "python", start=7.5, end=None)))
+    assert finding.code == OPEN
+    assert "wait for the program or end it" in finding.detail
+    assert "stream" not in finding.detail
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ _CODES: Final[dict[Fate, str]] = {
     "control_flow": "completeness.control_flow_error",
     "cancelled": "completeness.cancelled",
 }
+_STREAM: Final = "close or use up the stream or generator behind it, also when it is abandoned"
+_PROGRAM: Final = "wait for the program or end it before the run is over"
 _MAX_MESSAGE: Final = 120
 """Characters of a foreign error message that a detail repeats."""
 
@@ -53,8 +55,7 @@ def _open(run: Run) -> Iterator[Finding]:
             )
             yield Finding("completeness.root_open", span, what)
         else:
-            what = f"{age}: close or use up the stream or generator behind it, also when it is abandoned"
-            yield Finding("completeness.open_span", span, what)
+            yield Finding("completeness.open_span", span, f"{age}: {_PROGRAM if span.role == 'process' else _STREAM}")
 
 
 def _outlived(run: Run) -> Iterator[Finding]:
