@@ -98,11 +98,12 @@ class Sender:
 
 
 @contextmanager
-def open_run(gated: Gated, name: str = "agent") -> Iterator[Sender]:
-    """Open a run in which a program has told its environment and ended."""
+def open_run(gated: Gated, name: str = "agent", environment: Mapping[str, str] | None = None) -> Iterator[Sender]:
+    """Open a run in which a program has told its environment, the one that it was given or inherited, and ended."""
     root = gated.start("agent", name)
     with trace.use_span(root, end_on_exit=False):
-        told = subprocess.run([sys.executable, "-c", TELL], capture_output=True, check=True, text=True)
+        command = [sys.executable, "-c", TELL]
+        told = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
     sender = Sender(gated, root, json.loads(told.stdout))
     yield sender
     if root.is_recording():

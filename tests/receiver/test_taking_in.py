@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -195,6 +196,13 @@ class TestWhoIsToldOfIt:
             assert sender.environment["OTEL_BSP_SCHEDULE_DELAY"] == "100"
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3000")
         with open_run(gated, "two") as sender:
+            assert sender.environment["OTEL_BSP_SCHEDULE_DELAY"] == "3000"
+
+    def test_who_has_said_when_is_heard_by_a_program_that_inherits_nothing(
+        self, gated: Gated, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3000")
+        with open_run(gated, environment={"PATH": os.environ["PATH"]}) as sender:
             assert sender.environment["OTEL_BSP_SCHEDULE_DELAY"] == "3000"
 
     def test_metrics_and_logs_stay_where_they_were(self, gated: Gated, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,8 +113,11 @@ _SOON_MS: Final = 100
 
 
 def _soon(environment: Mapping[str, str]) -> dict[str, str]:
-    """Have programs send what they record soon, not after five seconds: a run may be over by then, and is judged."""
-    return {} if environment.get(_DELAY) else {_DELAY: str(_SOON_MS)}
+    """Have programs send what they record soon, not after five seconds: a run may be over by then, and is judged.
+
+    What somebody has said is said again: a program may be started with an environment of its own.
+    """
+    return {_DELAY: environment.get(_DELAY) or str(_SOON_MS)}
 
 
 _PROXIES: Final = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
