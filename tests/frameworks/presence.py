@@ -13,6 +13,7 @@ NEEDED: Final = (
     "openai",
     "opentelemetry-instrumentation-genai-openai",
     "openinference-instrumentation-openai",
+    "mcp",
 )
 FIRST_API: Final = (1, 43)
 """The first OpenTelemetry API for which there is an instrumentation of the openai client in the current conventions."""
