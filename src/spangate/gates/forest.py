@@ -18,8 +18,8 @@ from spangate._units import duration, shown
 _LOOSE_ROLES: Final = AGENT_ROLES - {"agent", "workflow"}
 _COARSE: Final = frozenset({"nodejs", "webjs"})
 _GRAIN_NS: Final = 2_000_000
-"""OpenTelemetry's SDK for JavaScript begins a span by a clock of milliseconds and ends it by a finer one, so that a span
-may seem to start up to that much after its parent's end (measured with sdk-node: some ten microseconds, now and then)."""
+"""OpenTelemetry's SDK for JavaScript begins a span by a clock of milliseconds and ends it by a finer one, so a span may
+seem to start up to that much after its parent's end (measured with sdk-node: some ten microseconds, now and then)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
