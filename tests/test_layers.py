@@ -51,7 +51,7 @@ EXCEPTIONS = {
 }
 
 THREADING = {
-    *("_buffer.held", "_receiver.server", "_settle.worker", "_telemetry"),
+    *("_buffer.held", "_receiver.door", "_receiver.server", "_settle.worker", "_telemetry"),
     *("_release", "_release.flush", "_release.line", "_release.tries"),
 }
 """Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""

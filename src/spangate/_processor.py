@@ -121,6 +121,7 @@ class GateSpanProcessor(QuickHooks):
         self._door = None if receiver is None or member is not None else _opened(receiver, buffer, telemetry)
         after_fork(self._after_fork)
         announce(buffer)
+        self._hand_on_ms = _HAND_ON_MS
         hand_on_in_time(self._hand_on)
 
     def shutdown(self) -> None:
@@ -175,13 +176,13 @@ class GateSpanProcessor(QuickHooks):
         self._decider.lose(self._buffer.shut(), "shutdown")
 
     def _hand_on(self) -> None:
-        if self._placer.has_members:
-            self.force_flush(_HAND_ON_MS)
+        if self._placer.has_members and not self.force_flush(self._hand_on_ms):
+            self._hand_on_ms = 0  # whoever is not there the first time need not be waited for again
 
     def _after_fork(self) -> None:
         self._placer.reseed()
         self._buffer.after_fork()
-        upstream = None if self._door is None else self._door.after_fork()
+        upstream = None if self._door is None else self._door.after_fork(self._placer.parent_of)
         if upstream is not None:
             self._placer.inherit_runs()
             self._sender.open_upstream(Sender(upstream, self._max_held_bytes))

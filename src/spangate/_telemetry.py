@@ -74,16 +74,6 @@ class Telemetry:
             self.withheld += spans
         self._withheld.add(spans)
 
-    def lose(self, spans: int, reason: str) -> None:
-        """Count spans that are gone; the first time for each reason, and then at each power of two, with a log line."""
-        with self._lock:
-            before = self.lost[reason]
-            after = self.lost[reason] = before + spans
-        self._lost.add(spans, {"reason": reason})
-        if before.bit_length() < after.bit_length():
-            why = _LOSSES.get(reason, f"the exporter {reason}")
-            logger.warning("%d %s lost so far: %s (reason %r)", after, "span" if after == 1 else "spans", why, reason)
-
     def receive(self, spans: int) -> None:
         """Count spans that a program has sent."""
         with self._lock:
@@ -92,12 +82,25 @@ class Telemetry:
 
     def refuse(self, reason: str, what: str) -> None:
         """Count a request that was refused; with a log line as for what is lost."""
-        with self._lock:
-            before = self.refused[reason]
-            self.refused[reason] = before + 1
+        after, is_told = self._count(self.refused, reason, 1)
         self._refused.add(1, {"reason": reason})
-        if before.bit_length() < (before + 1).bit_length():
-            logger.warning("the receiver has refused %d so far for this reason (%r): %s", before + 1, reason, what)
+        if is_told:
+            logger.warning("the receiver has refused %d so far for this reason (%r): %s", after, reason, what)
+
+    def lose(self, spans: int, reason: str) -> None:
+        """Count spans that are gone; the first time for each reason, and then at each power of two, with a log line."""
+        after, is_told = self._count(self.lost, reason, spans)
+        self._lost.add(spans, {"reason": reason})
+        if is_told:
+            why = _LOSSES.get(reason, f"the exporter {reason}")
+            logger.warning("%d %s lost so far: %s (reason %r)", after, "span" if after == 1 else "spans", why, reason)
+
+    def _count(self, counter: Counter[str], reason: str, number: int) -> tuple[int, bool]:
+        """Count, and return the sum with whether it has reached another power of two."""
+        with self._lock:
+            before = counter[reason]
+            after = counter[reason] = before + number
+        return after, before.bit_length() < after.bit_length()
 
 
 def _observer(held: Callable[[], int]) -> Callable[[CallbackOptions], Iterable[Observation]]:

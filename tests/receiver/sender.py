@@ -97,14 +97,39 @@ class Sender:
         return gated.told[self.root.name]
 
 
-@contextmanager
-def open_run(gated: Gated, name: str = "agent", environment: Mapping[str, str] | None = None) -> Iterator[Sender]:
-    """Open a run in which a program has told its environment, the one that it was given or inherited, and ended."""
-    root = gated.start("agent", name)
-    with trace.use_span(root, end_on_exit=False):
+def sender_in(gated: Gated, span: Span, environment: Mapping[str, str] | None = None) -> Sender:
+    """Return what sends as a program that was started below a span, and has ended.
+
+    It has told its environment, the one that it was given or inherited.
+    """
+    with trace.use_span(span, end_on_exit=False):
         command = [sys.executable, "-c", TELL]
         told = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
-    sender = Sender(gated, root, json.loads(told.stdout))
+    return Sender(gated, span, json.loads(told.stdout))
+
+
+@contextmanager
+def running_in(gated: Gated, span: Span) -> Iterator[Sender]:
+    """Have a program run below a span as long as the block, and yield what sends as it."""
+    with trace.use_span(span, end_on_exit=False):
+        command = [sys.executable, "-u", "-c", f"{TELL}; input()"]
+        program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    yield Sender(gated, span, json.loads(program.stdout.readline()))
+    program.communicate("\n")
+
+
+def as_what(operation: str, request: ExportTraceServiceRequest) -> ExportTraceServiceRequest:
+    """Have every span of a request say that it is this operation."""
+    for span in request.resource_spans[0].scope_spans[0].spans:
+        span.attributes.add(key="gen_ai.operation.name").value.string_value = operation
+    return request
+
+
+@contextmanager
+def open_run(gated: Gated, name: str = "agent", environment: Mapping[str, str] | None = None) -> Iterator[Sender]:
+    """Open a run in which a program has told its environment, and ended."""
+    sender = sender_in(gated, gated.start("agent", name), environment)
     yield sender
-    if root.is_recording():
-        root.end()
+    if sender.root.is_recording():
+        sender.root.end()

@@ -8,12 +8,14 @@ import socket
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import grpc  # type: ignore[import-untyped]
 import pytest
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 
+from spangate._receiver.room import Room
 from spangate._receiver.tokens import Tokens
 from spangate.process import Receiver
 from tests.receiver.sender import Sender, open_run
@@ -265,6 +267,24 @@ class TestSlow:
         assert set(answers) == {b"408", b"503"}
 
 
+class TestManyAtOnce:
+    def test_a_run_hears_of_many_refusals_a_few_times(self, sender: Sender) -> None:
+        for _ in range(40):
+            sender.post(b"\xff")
+        assert refused(sender) == {"malformed": 40}
+        assert sender.finish() == "fail receiver.refused"
+        assert len(sender.gated.verdicts[0].findings) == 16
+
+    def test_packed_bodies_count_with_what_they_hold(self) -> None:
+        room = Room(100)
+        with room.taken() as one, room.taken() as two:
+            assert one(60)
+            assert two(40)
+            assert not two(1)
+        with room.taken() as again:
+            assert again(100)
+
+
 class TestAnythingElse:
     def test_the_port_is_gone_when_the_gate_is(self, sender: Sender) -> None:
         sender.root.end()
@@ -273,7 +293,7 @@ class TestAnythingElse:
             connected(sender)
 
     def test_nothing_listens_beyond_loopback(self, sender: Sender) -> None:
-        server = sender.gated.gate._door._server  # type: ignore[union-attr]
+        server: Any = sender.gated.gate._door._server  # type: ignore[union-attr]
         assert server._socket.getsockname()[0] == "127.0.0.1"
         assert not server._socket.get_inheritable()
 

@@ -137,6 +137,12 @@ class TestSeveral:
         assert "Bearer" not in lines[0]
         assert [*tmp_path.iterdir()] == []
 
+    def test_by_system_where_no_file_can_be_written(self, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+        done = agent.does(lambda: os.system(" ".join(["true", *STOCK])))
+        assert done.said == "pass"
+        assert [(span.attributes or {})["process.exit.code"] for span in done.programs] == [0]
+
     def test_at_once(self, agent: Agent) -> None:
         def start_all() -> None:
             running = [subprocess.Popen([*STOCK, *how]) for how in ([], ["--grpc"], [], ["--grpc"])]

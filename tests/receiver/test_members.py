@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from opentelemetry.trace import use_span
 from spangate import GateSpanProcessor
 from spangate._membership import membership, way_to
 from spangate.process import Receiver
-from tests.live.gated import Gated
+from tests.live.gated import Gated, remote
 from tests.process.agent import Agent, Done
 
 MEMBER = [sys.executable, str(Path(__file__).with_name("member.py"))]
@@ -86,16 +86,47 @@ class TestHandsOn:
 class TestForkedFromTheRun:
     def test_what_a_forked_child_records_is_in_the_run(self, gated: Gated, agent: Agent) -> None:
         def fork() -> None:
-            pid = os.fork()
-            if pid == 0:
-                gated.get_tracer("test").start_span("forked").end()
-                os._exit(0 if gated.gate.force_flush() else 1)
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            forked(lambda: gated.get_tracer("test").start_span("forked").end(), gated)
 
         done = agent.does(fork)
         assert done.said == "pass"
         assert names(done) == ["agent", "forked"]
         assert (done.spans[0].attributes or {})["spangate.run_id"] == done.verdict.run_id
+
+    def test_it_is_in_the_tree_of_the_tool_that_forked_it(self, gated: Gated) -> None:
+        """A server may answer two calls of one trace at once."""
+        one, two = (
+            gated.start("tool", name, under=remote(0xFEED, number)) for number, name in ((1, "one"), (2, "two"))
+        )
+        with use_span(two, end_on_exit=True):
+            forked(lambda: gated.get_tracer("test").start_span("of two").end(), gated)
+        gated.until(lambda: gated.flush() and gated.verdicts)
+        one.end()
+        gated.until(lambda: gated.flush() and len(gated.verdicts) == 2)
+        assert gated.told == {"one": "pass", "two": "pass"}
+        (below,) = [span for span in gated.exported if span.name == "of two"]
+        assert (below.attributes or {})["spangate.run_id"] == gated.verdicts[0].run_id
+
+    def test_its_programs_are_told_of_the_parents_receiver(self, gated: Gated, agent: Agent) -> None:
+        def fork() -> None:
+            with gated.get_tracer("test").start_as_current_span("forked"):
+                subprocess.run(STOCK, check=True)
+
+        done = agent.does(lambda: forked(fork, gated))
+        assert done.said == "pass"
+        assert names(done) == ["agent", "execute_tool lint", "forked", "python work"]
+
+    def test_programs_of_its_own_runs_have_a_receiver_of_its_own(self, gated: Gated) -> None:
+        """As in a server that forks its workers when it starts."""
+
+        def serve() -> None:
+            with use_span(gated.start("agent", "in a worker"), end_on_exit=True):
+                subprocess.run(STOCK, check=True)
+            gated.until(lambda: gated.gate.force_flush() and gated.verdicts)
+            assert gated.told == {"in a worker": "pass"}
+            assert "python work" in gated.names
+
+        forked(serve, gated)
 
     def test_what_it_starts_anew_is_its_own(self, gated: Gated) -> None:
         root = gated.start("agent")
@@ -111,6 +142,19 @@ class TestForkedFromTheRun:
         assert os.read(read, 1000) == b"alone pass"
         gated.until(lambda: gated.flush() and gated.verdicts)
         assert gated.told == {"agent": "pass"}
+
+
+def forked(task: Callable[[], object], gated: Gated) -> None:
+    """Do something in a forked child, and see that it went well."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            task()
+            code = 0 if gated.gate.force_flush() else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
 KNOWN = {"SPANGATE_RUN_ID": "run", **way_to("http://127.0.0.1:1", "a.b.c")}

@@ -18,15 +18,7 @@ from opentelemetry.trace import StatusCode, use_span
 from spangate import GateSpanProcessor, SpangateError, process
 from spangate.process import Receiver
 from tests.live.gated import Gated
-from tests.receiver.sender import Sender, open_run
-
-
-def attributes(request: Any, **known: Any) -> Any:
-    """Give every span of a request attributes that are text."""
-    for span in request.resource_spans[0].scope_spans[0].spans:
-        for key, value in known.items():
-            span.attributes.add(key=key.replace("__", ".")).value.string_value = value
-    return request
+from tests.receiver.sender import Sender, as_what, open_run
 
 
 class TestReleasedWithItsRun:
@@ -91,7 +83,7 @@ class TestReleasedWithItsRun:
 
     @pytest.mark.parametrize("what", ["attributes", "events", "links"])
     def test_what_its_sdk_dropped_is_noticed(self, sender: Sender, what: str) -> None:
-        sender.call(attributes(sender.request("work", **{f"dropped_{what}_count": 3}), a="1"))
+        sender.call(as_what("execute_tool", sender.request("work", **{f"dropped_{what}_count": 3})))
         assert sender.finish() == "fail cardinality.attributes_dropped"
         assert f"3 {what}" in sender.gated.verdicts[0].findings[0].detail
 
@@ -134,35 +126,6 @@ class TestRefusedWithItsRun:
         assert "ignored the context" in finding.detail
         assert f"{sender.parent[1]:016x}" in finding.detail
         assert program.name == "agent"
-
-
-class TestAfterTheRun:
-    def test_what_comes_late_for_a_released_run_follows_it(self, sender: Sender) -> None:
-        gated = sender.gated
-        assert sender.finish() == "pass"
-        assert sender.post(sender.request("late").SerializeToString()).status_code == 200
-        gated.until(lambda: "late" in gated.names)
-        assert gated.attributes("late")["spangate.run_id"] == gated.verdicts[0].run_id
-        assert len(gated.verdicts) == 1
-
-    def test_a_tool_that_began_in_time_belongs_to_it_however_late_it_is_sent(self, sender: Sender) -> None:
-        gated = sender.gated
-        assert sender.finish() == "pass"
-        sender.call(attributes(sender.request("late"), gen_ai__operation__name="execute_tool"))
-        gated.until(lambda: "late" in gated.names)
-        assert len(gated.verdicts) == 1
-
-    def test_an_agent_that_begins_after_it_is_judged_and_says_so(self, sender: Sender) -> None:
-        gated = sender.gated
-        assert sender.finish() == "pass"
-        after = {"start_time_unix_nano": time.time_ns(), "end_time_unix_nano": time.time_ns() + 1}
-        late = attributes(sender.request("late", **after), gen_ai__operation__name="invoke_agent")
-        assert sender.post(late.SerializeToString()).status_code == 200
-        gated.until(lambda: len(gated.verdicts) == 2)
-        assert "forest.late_child" in gated.told["late"]
-        assert gated.verdicts[1].supersedes == f"{sender.root.get_span_context().span_id:016x}"
-        gated.until(lambda: "refused late" in gated.names)
-        assert "late" not in gated.names
 
 
 class TestWhoIsToldOfIt:
@@ -212,75 +175,6 @@ class TestWhoIsToldOfIt:
             assert sender.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] == "http://collector:4318"
             assert sender.environment["OTEL_EXPORTER_OTLP_HEADERS"] == "api-key=secret"
             assert sender.environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"].startswith("http://127.0.0.1:")
-
-
-class TestRequestHandlers:
-    """Below a request each agent is a run of its own, and gets what its own programs sent."""
-
-    def test_each_run_gets_what_its_programs_sent(self, gated: Gated) -> None:
-        request = gated.start("entry", "request")
-        senders = []
-        for name in ("one", "two"):
-            root = gated.start("agent", name, under=request)
-            with use_span(root, end_on_exit=False):
-                told = process.check_output(["/usr/bin/env"], text=True)
-            known = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
-            senders.append(Sender(gated, root, known))
-        senders[0].call(senders[0].request("of one"))
-        senders[1].call(senders[1].request("stray of two", trace_id=b"\7" * 16, parent_span_id=b""))
-        for sender in senders:
-            sender.root.end()
-        request.end()
-        gated.until(lambda: gated.flush() and len(gated.verdicts) == 2)
-        assert gated.told == {"one": "pass", "two": "fail forest.stray_root"}
-        gated.until(lambda: "request" in gated.names)
-        assert "of one" in gated.names
-        assert "stray of two" not in gated.names
-
-    def test_without_an_agent_it_passes_with_the_request(self, gated: Gated) -> None:
-        request = gated.start("entry", "request")
-        with use_span(request, end_on_exit=False):
-            told = process.check_output(["/usr/bin/env"], text=True)
-        known = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
-        sender = Sender(gated, request, known)
-        sender.call(sender.request("work"))
-        sender.call(sender.request("elsewhere", trace_id=b"\7" * 16, parent_span_id=b""))
-        request.end()
-        gated.until(lambda: gated.flush() and {"work", "elsewhere", "request"} <= {*gated.names})
-        assert gated.verdicts == []
-
-
-class TestNobodyHonouredTheContext:
-    """A tree without an agent whose program recorded some: each is a run of its own, and no parent is made up."""
-
-    def test_each_trace_is_a_run(self, gated: Gated) -> None:
-        root = gated.start("other", "script")
-        with use_span(root, end_on_exit=False):
-            told = process.check_output(["/usr/bin/env"], text=True)
-        known = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
-        sender = Sender(gated, root, known)
-        for number, name in enumerate(("one", "two"), 1):
-            ids = {"trace_id": bytes([number]) * 16, "span_id": bytes([number]) * 8, "parent_span_id": b""}
-            end = {} if name == "one" else {"end_time_unix_nano": 0}
-            sender.call(attributes(sender.request(name, **ids, **end), gen_ai__operation__name="invoke_agent"))
-        root.end()
-        gated.until(lambda: gated.flush() and len(gated.verdicts) == 2)
-        assert gated.told["one"] == "pass"
-        assert "completeness.root_open" in gated.told["two"] or "completeness.open_span" in gated.told["two"]
-        gated.until(lambda: {"script", "one", "refused two"} <= {*gated.names})
-        assert "two" not in gated.names
-
-    def test_one_that_honours_it_makes_strays_of_the_others(self, gated: Gated) -> None:
-        root = gated.start("other", "script")
-        with use_span(root, end_on_exit=False):
-            told = process.check_output(["/usr/bin/env"], text=True)
-        known = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
-        sender = Sender(gated, root, known)
-        sender.call(attributes(sender.request("agent"), gen_ai__operation__name="invoke_agent"))
-        sender.call(sender.request("stray", trace_id=b"\7" * 16, parent_span_id=b""))
-        root.end()
-        gated.until(lambda: gated.flush() and len(gated.verdicts) == 1)
-        assert gated.told == {"script": "fail forest.stray_root"}
 
 
 class TestBounds:

@@ -1,8 +1,8 @@
 """Spans of the runs still open. Holds the only lock and never calls out while holding it.
 
 What the hooks do stands in :mod:`spangate._buffer.intake`, with the state, what others tell in
-:mod:`spangate._buffer.hearing`; here is what the one thread does that
-settles what is over.
+:mod:`spangate._buffer.hearing`, what programs send in :mod:`spangate._buffer.receiving`; here is what the one thread
+does that settles what is over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat, takewhile
 from typing import Any
 
-from spangate._buffer.hearing import Hearing
+from spangate._buffer.receiving import Receiving
 from spangate._buffer.trace import is_live, take_one
 from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree, glimpse_of
 
@@ -20,7 +20,7 @@ _STRIDE = 256
 """So many spans are put in their places while the hooks wait for the lock."""
 
 
-class Buffer(Hearing):
+class Buffer(Receiving):
     """The same trees, as the thread that settles them sees them: what is over is looked at and taken out."""
 
     def take_late(self) -> list[tuple[Decided, Sequence[Any]]]:
@@ -198,6 +198,7 @@ class Buffer(Hearing):
             self._make_room(tree)
             tree.gone += before - tree.activity + 1
             self._remember(tree, decided, open_ids)
+            self._follow(tree, ids, decided)
             if not tree.spans:
                 self._forget(tree)
             return tree.activity
@@ -273,7 +274,7 @@ class Buffer(Hearing):
             ended += sum(received.count for _, received in self._received_late)
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._received_late = []
-            self._count = 0
+            self._count = self._unread = 0
             return ended
 
     def shut(self) -> int:

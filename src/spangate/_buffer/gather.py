@@ -12,6 +12,8 @@ from spangate._buffer.tree import Decided, Tree
 from spangate._notes import after_entry, foreign_parent, parent_unsampled, unsampled_run
 from spangate._records import AGENT_ROLES, Finding, Span, Trigger
 
+MAX_PROGRAMS = 4096
+"""Of so many programs of a large run it is remembered that they were its."""
 FOREVER = 1 << 62
 """A moment in the order of starts and ends that never comes."""
 
@@ -107,6 +109,7 @@ def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool
         order=tree.order,
         has_agent=any(span.role in AGENT_ROLES for span in spans),
         root_end_ns=spans[0].end_ns or 0,
+        programs=() if few else _packed([span.span_id for span in spans if span.role == "process"][:MAX_PROGRAMS]),
         is_entry=is_entry or (above is not None and above.is_entry),
         supersedes=None if above is None or above.is_entry else above.verdict_span_id,
     )

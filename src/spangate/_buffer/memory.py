@@ -99,9 +99,9 @@ class Memory:
         """Return the newest decision that the span was a member of."""
         return next((decided for decided in self._in_trace(trace_id) if decided.holds(span_id, start_ns)), None)
 
-    def of_member(self, trace_id: int, span_id: int) -> Decided | None:
-        """Return the decision that a span was a member of, else the newest in its trace, whose members are unknown."""
-        return self.find(trace_id, span_id, None) or self.newest(trace_id)
+    def of_program(self, trace_id: int, span_id: int) -> Decided | None:
+        """Return the decision that the span of a program was a member of."""
+        return next((decided for decided in self._in_trace(trace_id) if decided.holds_program(span_id)), None)
 
     def newest(self, trace_id: int) -> Decided | None:
         """Return the newest decision in a trace."""

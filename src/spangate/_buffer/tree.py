@@ -203,6 +203,7 @@ class Decided:
     late, while the decision was still pending. ``earlier`` is the last decision before in this trace. ``is_entry`` says
     that the decided spans stood below a request or message handler, outside any run, ``is_cut`` that the open ones of
     them were let go at a bound: what becomes of them is to be judged, ``is_member`` that another process holds the run.
+    ``programs`` are the ids of its spans of programs, kept of large runs too: these may send something yet.
     ``end_order`` is the moment of the root's end, or of the decision if that came first, ``root_end_ns`` its time if it
     has ended.
     """
@@ -219,6 +220,7 @@ class Decided:
     is_entry: bool = False
     is_cut: bool = False
     is_member: bool = False
+    programs: Collection[int] = ()
     supersedes: int | None = None
     ruling: Ruling = "pending"
     verdict_span_id: int | None = None
@@ -236,6 +238,10 @@ class Decided:
         if self.span_ids is not None:
             return span_id in self.span_ids
         return start_ns is not None and self.start_ns <= start_ns <= self.end_ns
+
+    def holds_program(self, span_id: int) -> bool:
+        """Say whether a span that programs may have been started in was a member."""
+        return span_id in self.programs or (self.span_ids is not None and span_id in self.span_ids)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

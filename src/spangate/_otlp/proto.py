@@ -48,7 +48,7 @@ def _parse(message: bytes) -> trace_pb2.TracesData:
 
 
 def _read_resource_spans(found: trace_pb2.ResourceSpans, spans: list[Span]) -> None:
-    resource = _attributes(found.resource.attributes)
+    resource = read_attributes(found.resource.attributes)
     each(found.scope_spans, "scope_spans", lambda part: _read_scope_spans(part, resource, spans))
 
 
@@ -70,8 +70,10 @@ def _read_span(found: trace_pb2.Span, scope: str, version: str, resource: Mappin
         scope=scope,
         status=cast("SpanStatus", _name(found.status.code, "status.code", STATUSES)),
         status_description=found.status.message,
-        attributes=_attributes(found.attributes),
-        events=tuple(Event(event.name, _attributes(event.attributes), event.time_unix_nano) for event in found.events),
+        attributes=read_attributes(found.attributes),
+        events=tuple(
+            Event(event.name, read_attributes(event.attributes), event.time_unix_nano) for event in found.events
+        ),
         links=tuple(each(found.links, "links", _read_link)),
         resource=resource,
         parent_remote=has_parent and found.flags & REMOTE_FLAGS == REMOTE_FLAGS,
@@ -82,9 +84,13 @@ def _read_span(found: trace_pb2.Span, scope: str, version: str, resource: Mappin
     )
 
 
+def _read_event(found: trace_pb2.Span.Event) -> Event:
+    return Event(found.name, read_attributes(found.attributes), found.time_unix_nano)
+
+
 def _read_link(found: trace_pb2.Span.Link) -> Link:
     trace_id, span_id = _id(found.trace_id, "trace_id", TRACE_ID_BYTES), _id(found.span_id, "span_id", SPAN_ID_BYTES)
-    return Link(trace_id, span_id, _attributes(found.attributes))
+    return Link(trace_id, span_id, read_attributes(found.attributes))
 
 
 def _id(found: bytes, field: str, size: int) -> int:
@@ -101,14 +107,16 @@ def _name(number: int, field: str, names: tuple[str, ...]) -> str:
     return names[number]
 
 
-def _attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
-    return {pair.key: _value(pair.value) for pair in pairs}
+def read_attributes(pairs: Iterable[KeyValue]) -> dict[str, Any]:
+    """Read attributes; of a value that is none of OTLP's kinds nothing."""
+    return {pair.key: read_value(pair.value) for pair in pairs}
 
 
-def _value(value: AnyValue) -> Any:
+def read_value(value: AnyValue) -> Any:
+    """Read a value, None where there is none."""
     kind = value.WhichOneof("value")
     if kind == "array_value":
-        return tuple(_value(item) for item in value.array_value.values)
+        return tuple(read_value(item) for item in value.array_value.values)
     if kind == "kvlist_value":
-        return _attributes(value.kvlist_value.values)
+        return read_attributes(value.kvlist_value.values)
     return getattr(value, kind) if kind in _SCALARS else None

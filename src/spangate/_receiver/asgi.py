@@ -7,16 +7,18 @@ https://opentelemetry.io/docs/specs/otlp/
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from spangate._buffer.received import Received, Reception
 from spangate._receiver import Receiver
 from spangate._receiver import answers as give
 from spangate._receiver.answers import Answer
-from spangate._receiver.bodies import BadBodyError, content_of, unpacked
+from spangate._receiver.bodies import BadBodyError, Content, content_of, unpacked
 from spangate._receiver.dialogue import Dialogue, dialogue_of
 from spangate._receiver.rate import Rate
+from spangate._receiver.room import Room, Taken
 from spangate._receiver.tokens import Bearer, Tokens
 from spangate._telemetry import logger
 
@@ -30,7 +32,7 @@ _SCHEME: Final = "bearer "
 class Taker(Protocol):
     """Whoever takes in what was received, and hears of what was not. Nothing here raises."""
 
-    def take(self, bearer: Bearer, received: Received) -> Reception:
+    def take(self, bearer: Bearer, parts: Sequence[Received]) -> Reception:
         """Hold spans that a program has sent."""
 
     def refuse(self, reason: str, bearer: Bearer | None, what: str) -> None:
@@ -51,7 +53,7 @@ class Application:
         self._tokens = tokens
         self._taker = taker
         self._rate = rate
-        self._pending = 0  # bytes of bodies that are being read
+        self._room = Room(settings.max_pending_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. What goes wrong here is answered, too."""
@@ -89,60 +91,67 @@ class Application:
             return give.NOT_TRACES
         if not dialogue.is_known:
             return give.UNKNOWN_FORM
-        body = await self._body(headers, receive)
-        try:
-            message = unpacked(*dialogue.packed(body), self._settings.max_request_bytes)
-            content = content_of(dialogue.protobuf(message), bearer.span_id)
-        except BadBodyError as error:
-            return give.too_large(str(error)) if error.is_too_large else give.malformed(str(error))
-        await self._slow_down(content.accepted)
-        for received in content.received:
-            outcome = self._taker.take(bearer, received)
-            if outcome != "taken":
-                return give.BUSY if outcome == "full" else give.RUN_IS_OVER
+        deadline = time.monotonic() + self._settings.request_timeout_s
+        with self._room.taken() as taken:
+            body = await self._body(headers, receive, taken, deadline)
+            try:
+                message = unpacked(*dialogue.packed(body), self._settings.max_request_bytes)
+                content = content_of(dialogue.protobuf(message), bearer.span_id)
+            except BadBodyError as error:
+                return give.too_large(str(error)) if error.is_too_large else give.malformed(str(error))
+            if not taken(max(len(message) - len(body), 0)):
+                return give.BUSY
+            await self._slow_down(content.accepted, deadline)
+            return self._hold(content, bearer)
+
+    def _hold(self, content: Content, bearer: Bearer) -> Answer:
+        reception = self._taker.take(bearer, content.received)
+        if reception.outcome != "taken":
+            return give.BUSY if reception.outcome == "full" else give.RUN_IS_OVER
         if content.rejected:
             what = f"{content.rejected} spans have a trace id or span id that is none"
             self._taker.refuse("malformed", bearer, what)
             return Answer(200, 0, what, rejected=content.rejected)
+        if reception.spans < content.accepted:
+            left_out = content.accepted - reception.spans
+            self._taker.refuse("run_over", bearer, give.RUN_IS_OVER.message)
+            return Answer(200, 0, give.RUN_IS_OVER.message, rejected=left_out)
         return give.OK
 
-    async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
+    async def _body(self, headers: Mapping[str, str], receive: Receive, taken: Taken, deadline: float) -> bytes:
         """Read a body within the bounds on bytes and time."""
         most = self._settings.max_request_bytes
         told = headers.get("content-length", "")
         if told.isdecimal() and int(told) > most:
             raise _RefusedError(give.too_large(f"{told} bytes are more than the {most} that a request may have"))
         try:
-            return await asyncio.wait_for(self._read(receive, most), self._settings.request_timeout_s)
+            return await asyncio.wait_for(_read(receive, taken, most), deadline - time.monotonic())
         except (asyncio.TimeoutError, TimeoutError):  # one and the same from Python 3.11 on
             raise _RefusedError(give.TOO_SLOW) from None
 
-    async def _read(self, receive: Receive, most: int) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
-        try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _RefusedError(give.malformed("the connection ended in the midst of a request"))
-                piece = message.get("body", b"")
-                pieces.append(piece)
-                size += len(piece)
-                self._pending += len(piece)
-                if size > most:
-                    raise _RefusedError(give.too_large(f"a request may have {most} bytes"))
-                if self._pending > self._settings.max_pending_bytes:
-                    raise _RefusedError(give.BUSY)
-                if not message.get("more_body", False):
-                    return b"".join(pieces)
-        finally:
-            self._pending -= size
-
-    async def _slow_down(self, spans: int) -> None:
-        """Keep whoever sends too fast waiting, as long as an SDK waits for its answer."""
+    async def _slow_down(self, spans: int, deadline: float) -> None:
+        """Keep whoever sends too fast waiting, but not longer than it waits for its answer."""
         wait_s = self._rate.take(spans)
-        if wait_s > self._settings.request_timeout_s:
+        if wait_s > deadline - time.monotonic():
             self._rate.give_back(spans)
             raise _RefusedError(give.BUSY)
         if wait_s:
             await asyncio.sleep(wait_s)
+
+
+async def _read(receive: Receive, taken: Taken, most: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _RefusedError(give.malformed("the connection ended in the midst of a request"))
+        piece = message.get("body", b"")
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise _RefusedError(give.too_large(f"a request may have {most} bytes"))
+        if not taken(len(piece)):
+            raise _RefusedError(give.BUSY)
+        if not message.get("more_body", False):
+            return b"".join(pieces)

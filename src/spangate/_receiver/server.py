@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from spangate._errors import SpangateError
@@ -15,7 +16,7 @@ from spangate._membership import way_to
 from spangate._receiver import Receiver
 from spangate._receiver.asgi import Application, Taker
 from spangate._receiver.rate import Rate
-from spangate._receiver.tokens import NOBODY, Tokens
+from spangate._receiver.tokens import Tokens
 
 _LOOPBACK: Final = "127.0.0.1"
 _BACKLOG: Final = 128
@@ -39,7 +40,6 @@ class Server:
         self._socket = socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG)
         self._socket.setblocking(False)  # noqa: FBT003  the socket's own name for it
         self._address = f"http://{_LOOPBACK}:{self._socket.getsockname()[1]}"
-        self._is_open = True
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="spangate-receiver", daemon=True)
         self._thread.start()
@@ -50,30 +50,23 @@ class Server:
         return self._address
 
     def variables(self, trace_id: int, span_id: int) -> Mapping[str, str]:
-        """Return what tells the program of a span where its spans are wanted; nothing once the server is stopped."""
-        if not self._is_open:
-            return {}
+        """Return what tells the program of a span where its spans are wanted."""
         known = way_to(self._address, self._tokens.of(trace_id, span_id))
         return known | _soon(os.environ) | _round_proxies(os.environ)
 
-    def headers(self, trace_id: int) -> Mapping[str, str]:
-        """Return what lets in spans of a trace that a forked child records, whose own span nobody knows."""
-        return {"authorization": f"Bearer {self._tokens.of(trace_id, NOBODY)}"}
+    def headers(self, trace_id: int, span_id: int) -> Mapping[str, str]:
+        """Return what lets in spans that a forked child records below this one."""
+        return {"authorization": f"Bearer {self._tokens.of(trace_id, span_id)}"}
 
-    def forget(self) -> bool:
-        """Have nothing to do with it any more: a forked child is not the one that listens. Returns whether it did."""
-        was_open, self._is_open = self._is_open, False
-        if was_open:
-            self._socket.close()
-        return was_open
+    def forget(self) -> None:
+        """Have nothing to do with the socket any more: a forked child is not the one that listens."""
+        self._socket.close()
 
     def stop(self) -> None:
         """Listen no longer."""
-        if not self._is_open:
-            return
-        self._is_open = False
         if self._ready.wait(_LAST_S):
-            self._loop.call_soon_threadsafe(self._stopped.set)
+            with suppress(RuntimeError):  # its loop may have ended before
+                self._loop.call_soon_threadsafe(self._stopped.set)
             self._thread.join(2 * _LAST_S)
         self._socket.close()
 

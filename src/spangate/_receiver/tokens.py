@@ -10,9 +10,6 @@ from typing import Final, NamedTuple
 
 _TOKEN: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{16})\.([0-9a-f]{64})")
 
-NOBODY: Final = 0
-"""The id of no span."""
-
 
 class Bearer(NamedTuple):
     """The span of the program that a token was made for."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from opentelemetry.attributes import BoundedAttributes
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -16,16 +16,17 @@ from opentelemetry.sdk.util import BoundedList
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
+from spangate._otlp.json import REMOTE_FLAGS
+from spangate._otlp.proto import read_attributes
+
 _STRIDE: Final = 64
 """So many spans are made without a rest: about a millisecond of work."""
-_HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 _KINDS: Final = (SpanKind.INTERNAL, *SpanKind)
 """By OTLP's number, which begins with "unspecified": to be taken as internal."""
 _CODES: Final = (StatusCode.UNSET, StatusCode.OK, StatusCode.ERROR)
 _SIMPLE: Final = (str, bool, int, float)
 _MEMBER: Final = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]")
 """A member of a trace state: https://www.w3.org/TR/trace-context/#tracestate-header."""
-_SCALARS: Final = {"string_value", "bool_value", "int_value", "double_value", "bytes_value"}
 
 
 def spans_of(message: bytes, rest: Callable[[], None]) -> Iterator[ReadableSpan]:
@@ -59,8 +60,8 @@ def _span(found: trace_pb2.Span, resource: Resource, scope: InstrumentationScope
         context=SpanContext(trace_id, int.from_bytes(found.span_id, "big"), False, flags, state),  # noqa: FBT003
         parent=SpanContext(trace_id, parent_id, _is_remote(found.flags), flags) if parent_id else None,
         resource=resource,
-        attributes=_attributes(found.attributes),
-        events=[Event(event.name, _attributes(event.attributes), event.time_unix_nano) for event in found.events],
+        attributes=read_attributes(found.attributes),
+        events=[Event(event.name, read_attributes(event.attributes), event.time_unix_nano) for event in found.events],
         links=[_link(link) for link in found.links],
         kind=_KINDS[found.kind] if 0 <= found.kind < len(_KINDS) else SpanKind.INTERNAL,
         status=_status(found.status),
@@ -73,7 +74,7 @@ def _span(found: trace_pb2.Span, resource: Resource, scope: InstrumentationScope
 
 
 def _is_remote(flags: int) -> bool:
-    return flags & (_HAS_IS_REMOTE | _IS_REMOTE) == _HAS_IS_REMOTE | _IS_REMOTE
+    return flags & REMOTE_FLAGS == REMOTE_FLAGS
 
 
 def _note_losses(span: ReadableSpan, found: trace_pb2.Span) -> None:
@@ -98,7 +99,7 @@ def _link(found: trace_pb2.Span.Link) -> Link:
     flags = TraceFlags(found.flags & 0xFF)
     trace_id, span_id = int.from_bytes(found.trace_id, "big"), int.from_bytes(found.span_id, "big")
     context = SpanContext(trace_id, span_id, _is_remote(found.flags), flags, _state(found.trace_state))
-    return Link(context, _attributes(found.attributes))
+    return Link(context, read_attributes(found.attributes))
 
 
 def _state(header: str) -> TraceState | None:
@@ -112,13 +113,9 @@ def _status(found: trace_pb2.Status) -> Status:
     return Status(code, found.message or None if code is StatusCode.ERROR else None)
 
 
-def _attributes(pairs: Iterable[KeyValue]) -> Mapping[str, Any]:
-    return {pair.key: _value(pair.value) for pair in pairs}
-
-
 def _plain(pairs: Iterable[KeyValue]) -> dict[str, Any]:
     """Read attributes of which the SDK takes only plain values; others are written as JSON."""
-    return {key: _as_plain(value) for key, value in _attributes(pairs).items() if value is not None}
+    return {key: _as_plain(value) for key, value in read_attributes(pairs).items() if value is not None}
 
 
 def _as_plain(value: Any) -> Any:
@@ -126,12 +123,3 @@ def _as_plain(value: Any) -> Any:
         return value
     is_plain = isinstance(value, tuple) and len(set(map(type, value))) <= 1 and isinstance((*value, "")[0], _SIMPLE)
     return value if is_plain else json.dumps(value, default=str)
-
-
-def _value(value: AnyValue) -> Any:
-    kind = value.WhichOneof("value")
-    if kind == "array_value":
-        return tuple(_value(item) for item in value.array_value.values)
-    if kind == "kvlist_value":
-        return _attributes(value.kvlist_value.values)
-    return getattr(value, kind) if kind in _SCALARS else None

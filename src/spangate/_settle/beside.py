@@ -11,7 +11,7 @@ from spangate._forest import Part, has_agent, local_trees
 from spangate._records import Finding, Span, Trigger
 from spangate._run import Run
 from spangate._settle.decide import Decider
-from spangate._settle.heard import connect, records_of
+from spangate._settle.heard import connect, merged, records_of
 
 
 class Beside:
@@ -36,6 +36,10 @@ class Beside:
             else:
                 self._decider.let_pass(part.spans)
 
+    def settle_all(self, spans: Sequence[Span], trigger: Trigger, prefix: str) -> None:
+        """Settle spans whose tree is gone, each of their own trees by itself."""
+        self.settle([Part(root, root, members) for root, members in local_trees(spans)], trigger, prefix)
+
     def follow_late(self) -> None:
         """Have what programs sent late follow the decision on their run.
 
@@ -45,24 +49,24 @@ class Beside:
         late: dict[Decided, list[Span]] = {}
         for decided, received in self._buffer.take_received_late():
             late.setdefault(decided, []).extend(records_of((received,), self._buffer.rest))
-        for decided, spans in late.items():
-            if decided.ruling == "fail":
-                self._decider.withhold(spans)
-            elif has_agent(span for span in spans if decided.ruling != "pass" or span.start_ns > decided.root_end_ns):
-                self._decide_late(decided, spans)
-            else:
-                self._decider.let_pass(spans, decided.run_id if decided.ruling == "pass" else None)
+        for decided, sent in late.items():
+            spans = merged((), sent)
+            connect(spans, spans)
+            for root, members in local_trees(spans):
+                self._follow(decided, Part(root, root, members))
 
-    def _decide_late(self, decided: Decided, spans: Sequence[Span]) -> None:
-        connect(spans, spans)
-        for number, (root, members) in enumerate(local_trees(spans), 1):
-            run_id = f"{decided.run_id}-late{number}-{root.hex_id}"
-            notes = list(self._notes)
-            if decided.ruling == "pass":
-                what = f"started after the end of its run {decided.run_id}, which had been decided (pass)"
-                notes.append(Finding("forest.late_child", root, what))
-            superseded = decided.verdict_span_id if decided.ruling == "pass" else None
-            self._decide(Part(root, root, members), "late_span", run_id, notes, superseded)
+    def _follow(self, decided: Decided, part: Part) -> None:
+        if decided.ruling == "fail":
+            self._decider.withhold(part.spans)
+        elif decided.ruling != "pass":
+            self.settle([part], "late_span", f"{decided.run_id}-{part.root.hex_id}")
+        elif has_agent(span for span in part.spans if span.start_ns > decided.root_end_ns):
+            what = f"started after the end of its run {decided.run_id}, which had been decided (pass)"
+            notes = [*self._notes, Finding("forest.late_child", part.root, what)]
+            run_id = f"{decided.run_id}-late-{part.root.hex_id}"
+            self._decide(part, "late_span", run_id, notes, decided.verdict_span_id)
+        else:
+            self._decider.let_pass(part.spans, decided.run_id)
 
     def _decide(
         self, part: Part, trigger: Trigger, run_id: str, notes: Sequence[Finding], supersedes: int | None

@@ -16,7 +16,7 @@ from spangate._forest import Part
 from spangate._paced import paced, strides, take_apart
 from spangate._records import Span
 from spangate._sdk.unshared import told_apart
-from spangate._settle.heard import records_of, together
+from spangate._settle.heard import merged, records_of, ripe, together
 from spangate._stamp import said_of, stamps_of
 
 
@@ -71,11 +71,12 @@ def _with_root(tree: Tree, look: Look) -> Look:
     return Look([tree.root, *look.spans], look.activity)
 
 
-def _with_heard(look: Look, tree: Tree) -> Look:
-    """Put what programs have sent where it belongs."""
-    if not tree.heard:
+def _with_heard(look: Look, tree: Tree, *, whole: bool) -> Look:
+    """Put what programs have sent where it belongs; in a tree that is decided part by part only what is ripe."""
+    heard = tree.heard if whole or not tree.piecewise else ripe(tree.heard, look.spans)
+    if not heard:
         return look
-    spans, beside = together(look.spans, tree.heard)
+    spans, beside = together(look.spans, heard)
     return Look(spans, look.activity, beside)
 
 
@@ -94,15 +95,26 @@ class Looks:
         self._buffer = buffer
         self._looks: dict[Tree, Look] = {}
 
-    def at(self, tree: Tree) -> Look:
-        """Read the tree, or return the last look if nothing has changed since. Its root comes first even if it left."""
+    def at(self, tree: Tree, *, whole: bool = False) -> Look:
+        """Read the tree, or return the last look if nothing has changed since. Its root comes first even if it left.
+
+        ``whole`` looks are anew, and hold what programs that still run have sent, too.
+        """
         look = self._looks.get(tree)
-        if look is None or look.activity != tree.activity:
+        if look is None or whole or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
-            tree.heard += records_of(self._buffer.take_received(tree), self._buffer.rest)  # after: none may be missed
+            self._hear(tree)  # after: none may be missed
             own = _with_root(tree, read(glimpse, glimpse.activity, tree, self._buffer.rest))
-            look = self._looks[tree] = _with_heard(own, tree)
+            look = self._looks[tree] = _with_heard(own, tree, whole=whole)
         return look
+
+    def _hear(self, tree: Tree) -> None:
+        """Read what programs have sent. What has come twice is held once."""
+        received = self._buffer.take_received(tree)
+        if received:
+            before = len(tree.heard) + sum(part.count for part in received)
+            tree.heard = merged(tree.heard, records_of(received, self._buffer.rest))
+            self._buffer.let_go_received(tree, before - len(tree.heard))
 
     def forget(self, tree: Tree, gone: Collection[Span]) -> None:
         """Forget what was heard of spans that are decided."""
@@ -129,11 +141,12 @@ class Looks:
         if glimpse is None:
             return None
         self._looks.pop(tree, None)
-        tree.heard += records_of(self._buffer.take_received(tree), self._buffer.rest)
-        look = _with_heard(read(glimpse, glimpse.activity, tree, self._buffer.rest), tree)
+        self._hear(tree)
+        look = _with_heard(read(glimpse, glimpse.activity, tree, self._buffer.rest), tree, whole=True)
         tree.take_apart(self._buffer.rest)
         now_known = remembered(tree, run_id, paced(look.spans, self._buffer.rest))
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
+        decided.programs, decided.root_end_ns = now_known.programs, now_known.root_end_ns
         return decided, look
 
     def free(self, look: Look) -> None:

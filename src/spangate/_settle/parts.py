@@ -85,14 +85,14 @@ class Parts:
         self._settle_tree(tree, now, None, trigger)
 
     def _settle_tree(self, tree: Tree, now: float, flush: Flush | None, forced: Trigger | None) -> list[float]:
-        look = self._looks.at(tree)
+        look = self._looks.at(tree, whole=forced is not None)
         root = look.spans[0]
         parts, outside = self._divide(tree, root, look.spans)
         waiting: list[float] = []
         kept: set[int] = set()
         for part in parts:
             clock = self._read_clock(tree, part, now)
-            trigger = self._trigger(clock, now, flush, forced)
+            trigger = self._trigger(clock, now, flush, forced) or _at_once(part)
             if trigger is not None and self._decide(tree, part, look, trigger, is_quiet=clock.state[1] == 0):
                 continue
             kept.update(id(span) for span in part.spans)
@@ -112,8 +112,11 @@ class Parts:
             self._looks.forget(tree, [span for part in free for span in part.spans])
             self._beside.settle(free, forced or "root_end", f"{tree.tree_id}.{tree.runs}")
         if not self._buffer.is_held(tree):
+            self._beside.settle_all(tree.heard, forced or "root_end", f"{tree.tree_id}.{tree.runs}-rest")
+            tree.heard = []
             for received in self._buffer.take_received(tree):  # it came when nobody was to look any more
-                self._buffer.receive(tree.trace_id, received)
+                if self._buffer.receive(tree.trace_id, [received]).outcome != "taken":
+                    self._decider.lose(received.count, "overload")
 
     def _pass_outside(
         self, tree: Tree, look: Look, outside: Sequence[Span], kept: set[int], forced: Trigger | None, now: float
@@ -204,18 +207,30 @@ class Parts:
         self._decider.let_pass(passing)
 
 
+def _at_once(part: Part) -> Trigger | None:
+    """Say that a run which programs alone have recorded is over: they have ended, and there is nothing to wait for."""
+    is_over = part.root.sender_id is not None or part.root.end_ns is not None
+    return "root_end" if is_over and all(span.sender_id is not None for span in part.spans) else None
+
+
 def _finished(spans: Sequence[Span], outside: Sequence[Span], kept: set[int], *, at_once: bool) -> Sequence[Span]:
     """Return the spans outside the runs that nothing waits for: of finished branches, or all that have ended."""
     if at_once:
         return [span for span in outside if span.end_ns is not None]
     free = {id(span) for span in outside}
+    ids = _ids(spans)
     return [
         span
         for branch in branches(spans[0], spans)
-        if all(span.end_ns is not None and id(span) not in kept for span in branch)
+        if all(span.end_ns is not None and id(span) not in kept and _has_its_parent(span, ids) for span in branch)
         for span in branch
         if id(span) in free
     ]
+
+
+def _has_its_parent(span: Span, ids: frozenset[int]) -> bool:
+    """Say whether what a program sent is below something that is here: else its parent may be on its way."""
+    return span.sender_id is None or span.parent_id is None or span.parent_id in ids
 
 
 def _members(spans: Sequence[Span]) -> list[tuple[int, Any]]:

@@ -18,6 +18,9 @@ from spangate._buffer.tree import Decided, Standing, Tree
 from spangate._hosts import is_errand
 from spangate._sdk.odd import kind_of
 
+_MAX_TRACES = 1024
+"""Of so many traces it is remembered which of their spans the parent process holds."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
@@ -42,6 +45,7 @@ class Placer:
         self._buffer = buffer
         self._member_of = member_of
         self._inherits_runs = False
+        self._held_by_parent: dict[int, int] = {}
         self._piecewise_kinds = piecewise_kinds
         self._random = random.Random()  # noqa: S311  for ids; of its own, since a user's random.seed() would repeat them
         self.reseed()
@@ -53,6 +57,10 @@ class Placer:
     def inherit_runs(self) -> None:
         """Have trees below spans of the process that this was forked from be members of the runs that it holds."""
         self._inherits_runs = True
+
+    def parent_of(self, trace_id: int) -> int:
+        """Return the span of the parent process below which the last tree in a trace was begun, 0 if none was."""
+        return self._held_by_parent.get(trace_id, 0)
 
     @property
     def has_members(self) -> bool:
@@ -75,6 +83,9 @@ class Placer:
         own = self._tree(span, context, origin.standing, origin.above)
         if self._inherits_runs and (self._buffer.is_inherited_trace(parent.trace_id) or is_errand(parent_context)):
             own.is_member, own.piecewise = True, False
+            if len(self._held_by_parent) >= _MAX_TRACES:
+                self._held_by_parent.clear()
+            self._held_by_parent[parent.trace_id] = parent.span_id
         return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
 
     def admit(self, span: ReadableSpan, above: Decided | None = None) -> bool:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -49,14 +49,19 @@ class _Relay:
     def __call__(self, program: subprocess.Popen[bytes]) -> None:
         self._program = program
         for number in self._early:
-            os.kill(program.pid, number)
+            self._pass_on(number)
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
         """Pass a signal on, unless the terminal has sent it to the program as well."""
         if self._program is None:
             self._early.append(number)
         elif self._program.returncode is None and not _is_from_terminal(number):
-            os.kill(self._program.pid, number)
+            self._pass_on(number)
+
+    def _pass_on(self, number: int) -> None:
+        if self._program is not None:
+            with suppress(OSError):  # it has just ended, or is somebody else's now
+                os.kill(self._program.pid, number)
 
 
 @contextmanager

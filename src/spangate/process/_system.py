@@ -46,6 +46,7 @@ def _begun(command: Any) -> tuple[Program, Any, str | None] | None:
     """
     if not isinstance(command, str | bytes | os.PathLike):
         return None
+    program = None
     try:
         program = begin(SHELL)
         if program is None:
@@ -57,7 +58,7 @@ def _begun(command: Any) -> tuple[Program, Any, str | None] | None:
         return program, _told(os.fsdecode(command), variables, secret), secret
     except Exception:  # noqa: BLE001  the program must start
         logger.exception("a program is started without the context of its run")
-        return None
+        return None if program is None else (program, command, None)
 
 
 def _told(command: str, variables: Mapping[str, str], secret: str | None) -> str:
