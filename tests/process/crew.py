@@ -79,8 +79,8 @@ def start(process: BaseProcess) -> int | None:
     return process.exitcode
 
 
-class Teller(ForkProcess):
-    """A process with a ``run`` of its own."""
+class _Telling:
+    """What a process with a ``run`` of its own does."""
 
     def __init__(self, pipe: Any) -> None:
         super().__init__()
@@ -91,16 +91,12 @@ class Teller(ForkProcess):
         sys.exit(5)
 
 
-class SpawnedTeller(SpawnProcess):
-    """The same, in a new interpreter."""
+class Teller(_Telling, ForkProcess):
+    """Such a process, forked."""
 
-    def __init__(self, pipe: Any) -> None:
-        super().__init__()
-        self.pipe = pipe
 
-    def run(self) -> None:
-        tell(self.pipe)
-        sys.exit(5)
+class SpawnedTeller(_Telling, SpawnProcess):
+    """Such a process, in a new interpreter."""
 
 
 def traces(told: Iterable[dict[str, Any]]) -> set[int]:
