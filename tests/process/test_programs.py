@@ -21,6 +21,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from spangate import process
 from spangate._records import Exit
+from spangate.process import _environment
 from spangate.process._program import begin
 from tests.live.gated import Gated
 from tests.process.agent import Agent
@@ -364,3 +365,15 @@ def test_instrumenting_twice_is_undone_once() -> None:
     assert subprocess.Popen.wait is not before["wait"]
     process.uninstrument()
     assert {name: vars(subprocess.Popen).get(name) for name in before} == before
+
+
+@pytest.mark.parametrize("behind", ["_data", "_elsewhere"])
+def test_a_child_inherits_the_environment_however_python_keeps_it(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch, behind: str
+) -> None:
+    monkeypatch.setattr(_environment, "_BEHIND", behind)
+    monkeypatch.setenv("MINE", "ö")
+    seen = environment_of(agent)
+    assert seen["MINE"] == "ö"
+    assert {*os.environ} <= {*seen}
+    assert "TRACEPARENT" not in os.environ

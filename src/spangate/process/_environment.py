@@ -18,6 +18,8 @@ from spangate._membership import INVOCATION_ID, RUN_ID, membership
 _CONTEXT: Final = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 STALE: Final = (*_CONTEXT, *map(str.lower, _CONTEXT), RUN_ID, INVOCATION_ID)
 """What is ours to write or to remove, whoever set it. Programs read upper-case names; some write lower-case ones."""
+_BEHIND: Final = "_data"
+"""Where ``os.environ`` keeps its variables."""
 _FOR_TOOLS: Final = ("RUN_ID", "INVOCATION_ID")
 """What the program itself may read; a caller who sets one of these means it."""
 
@@ -62,7 +64,7 @@ def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, s
     again would take longer than the rest together.
     """
     if given is None:
-        base: dict[Any, Any] = dict(os.environb if os.supports_bytes_environ else os.environ)
+        base = _inherited()
         theirs: frozenset[str] = frozenset()
     else:
         base = dict(given)
@@ -76,6 +78,18 @@ def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, s
         if name not in theirs:
             base[os.fsencode(name) if is_bytes else name] = os.fsencode(value) if is_bytes else value
     return base
+
+
+def _inherited() -> dict[Any, Any]:
+    """Return a copy of the environment of this process, in bytes where the system has bytes.
+
+    To ask for each variable takes as long as the rest of a start; behind the mapping stands a dict that is copied at
+    once, where it is what it was in every version so far.
+    """
+    if not os.supports_bytes_environ:
+        return dict(os.environ)
+    behind = getattr(os.environ, _BEHIND, None)
+    return behind.copy() if type(behind) is dict else dict(os.environb)
 
 
 def telling(variables: Mapping[str, str], function: Callable[[], object]) -> Callable[[], object]:
