@@ -79,11 +79,17 @@ class TestTheCommandNoticesNothing:
     def test_a_command_that_is_not_there(self) -> None:
         done = run("--", "/nonexistent/agent")
         assert done.returncode == 127
-        assert done.stderr.startswith("spangate run: /nonexistent/agent: No such file or directory\n")
+        assert done.stderr == "spangate run: /nonexistent/agent: No such file or directory\n"
 
     def test_a_command_that_may_not_be_run(self, tmp_path: Path) -> None:
         (tmp_path / "agent").touch()
         assert run("--", tmp_path / "agent").returncode == 126
+
+    def test_an_option_that_is_none_is_a_wrong_usage(self) -> None:
+        done = run("--polcy", "x", "--", "true")
+        assert done.returncode == 2
+        assert "No such option" in done.stderr
+        assert "--policy" in done.stderr
 
     def test_no_command_is_a_wrong_usage(self) -> None:
         done = run()

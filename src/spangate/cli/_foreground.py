@@ -22,21 +22,32 @@ _FROM_TERMINAL: Final = ("SIGINT", "SIGQUIT")
 """Signals that a terminal sends to a command by itself."""
 
 
+class CannotRunError(Exception):
+    """There is no such command, or it may not be run. ``code`` is the exit code that says so."""
+
+    def __init__(self, what: str, code: int) -> None:
+        super().__init__(what)
+        self.code = code
+
+
 def run_in_foreground(command: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a command to its end and return its exit code, as a shell would say it.
 
     Standard streams are the command's. Signals that come meanwhile are passed on to it, and end nothing here: whoever
     sends them wants the command to end, and what it did is still to be judged.
+
+    Raises:
+        CannotRunError: the command could not be started.
     """
     with _passing_on_signals() as started:
         try:
             program = process.Popen(command, env=environment)
         except OSError as error:
-            print(f"spangate run: {command[0]}: {error.strerror}", file=sys.stderr)
-            return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+            code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+            raise CannotRunError(f"spangate run: {command[0]}: {error.strerror}", code) from None
         started(program)
-        code: int = program.wait()
-    return code if code >= 0 else _SIGNAL_BASE - code
+        ended: int = program.wait()
+    return ended if ended >= 0 else _SIGNAL_BASE - ended
 
 
 class _Relay:

@@ -13,7 +13,7 @@ REFUSED = 70
 """The exit code of a command whose run is refused: an internal error by sysexits.h, which few programs use."""
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @policy_option
 @click.option(
     "--json",
@@ -51,7 +51,8 @@ def command(
       OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 spangate run -- node agent.mjs
     """  # noqa: D301  click wants the backspace itself, which keeps the lines below it
     from spangate._errors import SpangateError
-    from spangate.cli._console import quiet_log
+    from spangate.cli._console import quiet_log, say
+    from spangate.cli._foreground import CannotRunError
     from spangate.cli._gated_command import gated
     from spangate.cli._run_report import RunReport
 
@@ -59,6 +60,9 @@ def command(
     try:
         with quiet_log():
             outcome = gated(command_line, gates, report.add)
+    except CannotRunError as error:
+        say(str(error))
+        raise SystemExit(error.code) from None
     except SpangateError as error:
         raise click.ClickException(str(error)) from None
     report.close(outcome)
