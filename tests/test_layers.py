@@ -17,7 +17,8 @@ STANDARD = {*sys.stdlib_module_names, "tomli", "tomllib"}
 
 LAYERS = {
     "data": """
-        _canonical _codes _errors _keys _names _notes _paced _policy_types _records _run _settings _units _version""",
+        _canonical _codes _errors _keys _names _notes _paced _policy_types _records _redaction _run _settings _units
+        _version""",
     "questions": """
         _cites _dialects _exits _failures _fingerprint _forest _lineage _membership _payload _surroundings _usage
         _verdict""",
