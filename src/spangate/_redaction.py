@@ -1,4 +1,4 @@
-"""What may not be kept or compared of recorded values: secrets, told by the names of their keys, and what always differs.
+"""What may not be kept or compared of recorded values: secrets, by the names of their keys, and what always differs.
 
 Both lists are policy. A key is matched by its words, whatever its case and however they are joined, and by its last
 words at least: ``api_key`` stands for ``API-Key``, ``apiKey`` and ``OPENAI_API_KEY``, and not for ``api_key_count``.
