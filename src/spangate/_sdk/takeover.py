@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 import opentelemetry.context
-from opentelemetry.context import Context, get_value, set_value
+from opentelemetry.context import Context, get_current, set_value
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -32,8 +32,11 @@ def silenced() -> Context:
 
 def is_suppressed() -> bool:
     """Say whether whoever runs now wants no tracing: an exporter, for one."""
+    current = get_current()
+    if not current:
+        return False
     key = getattr(opentelemetry.context, "_SUPPRESS_INSTRUMENTATION_KEY", "suppress_instrumentation")
-    return bool(get_value("suppress_instrumentation") or get_value(key))
+    return bool(current.get("suppress_instrumentation") or current.get(key))
 
 
 class NoExporter(SpanExporter):

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from opentelemetry import context, trace
+from opentelemetry import baggage, trace
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from spangate._arrival import put_in_place
 from spangate._hosts import run_id_of, way_back
-from spangate._membership import INVOCATION_ID, RUN_ID, membership
+from spangate._membership import INVOCATION_ID, RECEIVER, RUN_ID, membership
 
 _CONTEXT: Final = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
 STALE: Final = (*_CONTEXT, *map(str.lower, _CONTEXT), RUN_ID, INVOCATION_ID)
@@ -25,7 +25,8 @@ _FOR_TOOLS: Final = ("RUN_ID", "INVOCATION_ID")
 
 _REPLACED: Final = {name: name.encode() for name in (*STALE, *_FOR_TOOLS)}
 
-_propagators = (TraceContextTextMapPropagator(), W3CBaggagePropagator())
+_BAGGAGE: Final = W3CBaggagePropagator()
+_propagators: Final = (TraceContextTextMapPropagator(), _BAGGAGE)
 
 
 def carrier_of(context: Context) -> dict[str, str]:
@@ -45,15 +46,31 @@ def context_variables(span: trace.Span, invocation_id: str | None) -> dict[str, 
     own = span.get_span_context()
     run_id = run_id_of(own.trace_id, own.span_id)
     way = way_back(own.trace_id, own.span_id, is_program=invocation_id is not None)
-    member = membership(os.environ)
+    member = membership(os.environ) if is_set(RECEIVER) else None
     if member is not None:  # of a run that another process holds, so what is started here is, too
         run_id, way = run_id or member.run_id, member.variables
-    carrier = carrier_of(trace.set_span_in_context(span, context.get_current()))
-    variables = {name.upper(): value for name, value in carrier.items()}
+    variables = _w3c(own)
     for value, names in ((invocation_id, (INVOCATION_ID, "INVOCATION_ID")), (run_id, (RUN_ID, "RUN_ID"))):
         if value is not None:
             variables |= dict.fromkeys(names, value)
     return {**variables, **way}
+
+
+def _w3c(own: trace.SpanContext) -> dict[str, str]:
+    """Return the context of a span, with the current baggage, as W3C Trace Context and Baggage in the environment.
+
+    The propagators would need a context that is made first, and take three times as long: every program waits for this.
+    """
+    variables: dict[str, str] = {}
+    if own.is_valid:
+        variables["TRACEPARENT"] = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
+        if own.trace_state:
+            variables["TRACESTATE"] = own.trace_state.to_header()
+    if baggage.get_all():
+        carried: dict[str, str] = {}
+        _BAGGAGE.inject(carried)
+        variables |= {name.upper(): value for name, value in carried.items()}
+    return variables
 
 
 def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, str]) -> dict[Any, Any]:
@@ -90,6 +107,12 @@ def _inherited() -> dict[Any, Any]:
         return dict(os.environ)
     behind = getattr(os.environ, _BEHIND, None)
     return behind.copy() if type(behind) is dict else dict(os.environb)
+
+
+def is_set(name: str) -> bool:
+    """Say whether a variable is in the environment of this process; ``os.environ`` takes ten times as long."""
+    behind = getattr(os.environ, _BEHIND, None) if os.supports_bytes_environ else None
+    return name.encode() in behind if type(behind) is dict else name in os.environ
 
 
 def telling(variables: Mapping[str, str], function: Callable[[], object]) -> Callable[[], object]:

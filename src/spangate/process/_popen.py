@@ -188,8 +188,10 @@ def executable_of(args: Sequence[Any], kwargs: Keywords) -> str | None:
         return SHELL
     if given is None:
         given = _argument(args, kwargs, 0)
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+    if type(given) is list or (isinstance(given, Sequence) and not isinstance(given, str | bytes)):
         given = given[0] if given else None
+    if type(given) is str:  # as nearly always; the rest takes its time
+        return file_name(given)
     if given is None:
         return None
     return file_name(os.fsdecode(given)) if isinstance(given, str | bytes | os.PathLike) else "program"

@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from secrets import token_hex
 from typing import Any, Final
 
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
@@ -108,19 +107,10 @@ class Program:
     def _tell(self, code: int) -> None:
         was_ended = self._was_ended and code != 0
         timed_out = was_ended and self._has_expired
-        own = self._span.get_span_context()
-        row = Exit(
-            invocation_id=self.invocation_id,
-            code=code,
-            timed_out=timed_out,
-            ended_ns=time.time_ns(),
-            trace_id=own.trace_id,
-            span_id=own.span_id,
-            output_sha256=self._output_sha256,
-            output_bytes=self._output_bytes,
-        )
-        if self._span.is_recording():
-            tell_exit(row)  # before its span ends: that may be all that the run waits for
+        if self._span.is_recording():  # told before its span ends: that may be all that the run waits for
+            trace_id, span_id = self._span.get_span_context()[:2]
+            sha256, size = self._output_sha256, self._output_bytes
+            tell_exit(Exit(self.invocation_id, code, timed_out, time.time_ns(), trace_id, span_id, sha256, size))
         self._span.set_attribute(EXIT_CODE, code)
         if code != 0:
             kind = _TIMEOUT if timed_out else _CANCELLED if was_ended else _kind(code)
@@ -164,7 +154,7 @@ def begin(executable: str) -> Program | None:
     """Open the span of a program that is about to be started. None if nobody is tracing here."""
     if is_covered() or is_suppressed():
         return None
-    invocation_id = token_hex(16)
+    invocation_id = os.urandom(16).hex()
     attributes = {keys.INVOCATION_ID: invocation_id, EXECUTABLE: executable, **retried()}
     span = tracer().start_span(executable, kind=SpanKind.CLIENT, attributes=attributes)
     return Program(span, invocation_id) if span.get_span_context().is_valid else None
