@@ -13,6 +13,7 @@ from spangate._dialects import dialect_of
 from spangate._dialects._base import Request
 from spangate._fingerprint.prompt import prompt_of
 from spangate._forest.recorded import recorded_runs
+from spangate._names import gate_name
 from spangate._records import ABSENT
 from spangate._usage import count
 from tests import recordings
@@ -37,6 +38,7 @@ INSTRUMENTATIONS = {
     "tl": "OpenLLMetry",
 }
 HEALTHY = ("basic", "root")
+NAMES = [gate_name(gate) for gate in default_gates()]
 FACTS: tuple[tuple[str, Callable[[Request], object]], ...] = (
     ("prompt", prompt_of),
     ("model", lambda request: request.model),
@@ -49,8 +51,8 @@ def table() -> str:
     """Return the table in Markdown, and below it why something is not evaluable."""
     reasons: list[str] = []
     rows = [
-        "| framework | instrumented by | completeness | forest | budget | cited tools | known of every model call |",
-        "|---|---|---|---|---|---|---|",
+        "| " + " | ".join(("framework", "instrumented by", *NAMES, "cited tools", "known of every model call")) + " |",
+        "|---" * (len(NAMES) + 4) + "|",
     ]
     for name in recordings.names():
         group, _, scenario = name.partition("/")
@@ -76,10 +78,10 @@ def _with_reason(cell: str, reasons: list[str]) -> str:
 def _cells(name: str) -> Sequence[str]:
     runs, _ = recorded_runs(recordings.spans(name), starts_known=True)
     if not runs:
-        return ("no run",) * 5
+        return ("no run",) * (len(NAMES) + 2)
     verdicts = [judge(run, default_gates()) for run in runs]
     return (
-        *(_result(verdicts, gate) for gate in ("completeness", "forest", "budget")),
+        *(_result(verdicts, gate) for gate in NAMES),
         _cited(verdicts, runs),
         _known(runs),
     )
