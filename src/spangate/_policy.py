@@ -59,10 +59,11 @@ def load_policy(path: str | PathLike[str]) -> tuple[Gate, ...]:
 
 def parse_policy(text: str, source: str) -> tuple[Gate, ...]:
     """Make gates of the text of a policy file; ``source`` names it in errors. Raises as :func:`load_policy` does."""
-    return _Reader(source).gates(_parse(text, source))
+    return _Reader(source).gates(parse_toml(text, source))
 
 
-def _parse(text: str, source: str) -> dict[str, Any]:
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """Return what a file in TOML says; ``source`` names it in errors, which are those of a policy."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

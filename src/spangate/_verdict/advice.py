@@ -191,6 +191,18 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "the limits of the SDK threw evidence away",
             "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (events and links have their own), or record less.",
         ),
+        "timing.untraced": Advice(
+            "more of the run's time than allowed is covered by no model call, tool or program",
+            "spangate tree --timing shows the holes: open spans around what runs there, or allow for it.",
+        ),
+        "timing.no_tool_time": Advice(
+            "the run was meant to spend time in tools, and did not",
+            "Look at why no tool ran; a tool whose time is all its children's needs none of its own.",
+        ),
+        "timing.ambiguous_parent": Advice(
+            "one span was recorded below two parents",
+            "Record a span once; two exporters of one program must not rewrite the parents of its spans.",
+        ),
         "timing.inverted_span": Advice(
             "a span ends before it starts",
             "Take its start and end from the same clock, in nanoseconds since the epoch.",

@@ -15,6 +15,7 @@ from spangate._run import Run
 from spangate._units import counted, shown
 from spangate._verdict.text import one_line, verdict_text
 from spangate.cli._console import style_of
+from spangate.cli._timing_check import TimingCheck
 
 MAX_NAMED_RUNS: Final = 3
 
@@ -22,13 +23,15 @@ MAX_NAMED_RUNS: Final = 3
 class JsonReport:
     """One JSON object a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: TimingCheck | None) -> None:
         self.failed = 0
+        self._clock = clock
 
-    def add(self, _run: Run, verdict: Verdict) -> None:
+    def add(self, run: Run, verdict: Verdict) -> None:
         """Report one run."""
         self.failed += not verdict.passed
-        click.echo(json.dumps(as_json(verdict)))
+        timing = {} if self._clock is None else {"timing": self._clock.as_json(run, verdict)}
+        click.echo(json.dumps({**as_json(verdict), **timing}))
 
     def close(self) -> None:
         """Say nothing more: every line is complete."""
@@ -70,7 +73,8 @@ class _Fault:
 class TextReport:
     """A line or a block a run as it comes, and a summary. A fault is explained once, in the first run that shows it."""
 
-    def __init__(self, *, verbose: bool, quiet: bool) -> None:
+    def __init__(self, clock: TimingCheck | None, *, verbose: bool, quiet: bool) -> None:
+        self._clock = clock
         self._verbose, self._quiet = verbose, quiet
         self._style = style_of(sys.stdout)
         self._faults: dict[str | None, _Fault] = {}
@@ -84,6 +88,7 @@ class TextReport:
         self.warned += verdict.passed and bool(verdict.warnings)
         self._warnings.update({finding.code for finding in verdict.warnings})
         is_new = not verdict.passed and self._add_fault(verdict)
+        timing = "" if self._clock is None else self._clock.text(run, verdict, self._style)
         if self._quiet:
             return
         if is_new or self._verbose:
@@ -91,6 +96,8 @@ class TextReport:
         else:
             same = "" if verdict.passed else f" (as before: cluster {verdict.cluster})"
             click.echo(one_line(verdict) + same)
+        if timing:
+            click.echo(timing)
 
     def _add_fault(self, verdict: Verdict) -> bool:
         fault = self._faults.get(verdict.cluster)

@@ -14,9 +14,11 @@ import click
 from spangate._dialects import dialect_of
 from spangate._records import ABSENT, Finding, Span, Verdict
 from spangate._run import Run
+from spangate._timing import times
 from spangate._units import counted, duration, shown
 from spangate._verdict.text import Part, Style
 from spangate.cli._console import style_of
+from spangate.cli._timing_report import timing_json
 
 MAX_RAILS: Final = 24
 """How far a tree is indented; what lies deeper stands below one another, with its depth."""
@@ -62,19 +64,25 @@ def _tops(run: Run) -> Iterator[Span]:
 def text_tree(run: Run, verdict: Verdict) -> None:
     """Write a run and its verdict as a tree."""
     style = style_of(sys.stdout)
-    about = _by_span([*verdict.findings])
-    here = {id(span) for span in run.spans}
-    click.echo(f"{style(verdict.verdict.upper(), verdict.verdict)}  {shown(verdict.run_name)}")
-    click.echo(style(f"run {shown(verdict.run_id)}, trace {verdict.root.hex_trace_id}, {_size(verdict)}", "dim"))
-    for finding in verdict.findings:
-        if finding.span is None or id(finding.span) not in here:
-            click.echo(_finding(finding, style))
-    rails = _Rails(sys.stdout.encoding)
+    about = by_span(verdict.findings)
+    for line in head(run, verdict, style):
+        click.echo(line)
+    rails = Rails(sys.stdout.encoding)
     for row in rows(run):
         click.echo(rails.before(row) + _line(row, style))
         for finding in about.get(id(row.span), ()):
-            click.echo(rails.below(row) + _finding(finding, style))
+            click.echo(rails.below(row) + finding_line(finding, style))
     click.echo()
+
+
+def head(run: Run, verdict: Verdict, style: Style) -> Iterator[str]:
+    """Yield what stands above a tree: the verdict, which run it is, and the findings that no span in it has."""
+    here = {id(span) for span in run.spans}
+    yield f"{style(verdict.verdict.upper(), verdict.verdict)}  {shown(verdict.run_name)}"
+    yield style(f"run {shown(verdict.run_id)}, trace {verdict.root.hex_trace_id}, {_size(verdict)}", "dim")
+    for finding in verdict.findings:
+        if finding.span is None or id(finding.span) not in here:
+            yield finding_line(finding, style)
 
 
 def _size(verdict: Verdict) -> str:
@@ -84,7 +92,7 @@ def _size(verdict: Verdict) -> str:
     )
 
 
-class _Rails:
+class Rails:
     """Draws what joins the lines of a tree, in ASCII where the stream cannot write more."""
 
     def __init__(self, encoding: str | None) -> None:
@@ -95,13 +103,19 @@ class _Rails:
             self._branch, self._last, self._through = "|- ", "`- ", "|  "
 
     def before(self, row: Row) -> str:
+        """Return what stands before a span's line."""
         if not row.lasts:
             return ""
         deep = f"[{row.depth}] " if row.depth > MAX_RAILS else ""
         return self._rails(row.lasts[:-1]) + (self._last if row.lasts[-1] else self._branch) + deep
 
     def below(self, row: Row) -> str:
+        """Return what stands before a line about the span."""
         return self._rails(row.lasts) + "   "
+
+    def beside(self, row: Row) -> str:
+        """Return what stands before a line of its own above the span's."""
+        return self._rails(row.lasts[:-1])
 
     def _rails(self, lasts: Iterable[bool]) -> str:
         return "".join("   " if last else self._through for last in lasts)
@@ -125,13 +139,15 @@ def _line(row: Row, style: Style) -> str:
     return "  ".join(parts)
 
 
-def _finding(finding: Finding, style: Style) -> str:
+def finding_line(finding: Finding, style: Style) -> str:
+    """Write a finding on one line."""
     mark, part = _MARKS.get(finding.level or "", ("?", "gap"))
     detail = f": {shown(finding.detail, _DETAIL)}" if finding.detail else ""
     return style(f"{mark} {shown(finding.code)}", part) + detail
 
 
-def _by_span(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
+def by_span(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
+    """Return findings by the identity of their span."""
     found: dict[int, list[Finding]] = {}
     for finding in findings:
         found.setdefault(id(finding.span), []).append(finding)
@@ -140,15 +156,28 @@ def _by_span(findings: Sequence[Finding]) -> dict[int, list[Finding]]:
 
 def json_tree(run: Run, verdict: Verdict) -> None:
     """Write a run and its verdict as one JSON object."""
-    about = _by_span(verdict.findings)
-    written = {
+    click.echo(json.dumps(tree_as_json(run, verdict)))
+
+
+def timed_json_tree(run: Run, verdict: Verdict) -> None:
+    """Write the same, with each span's own time and the holes of the run."""
+    account = run.remember(times)
+    written = tree_as_json(run, verdict)
+    for row, told in zip(rows(run), written["spans"], strict=True):
+        told["exclusive_ns"] = account.exclusive_ns.get(id(row.span))
+    click.echo(json.dumps({**written, "timing": timing_json(account)}))
+
+
+def tree_as_json(run: Run, verdict: Verdict) -> dict[str, Any]:
+    """Return what JSON says of a run and its verdict."""
+    about = by_span(verdict.findings)
+    return {
         "run_id": verdict.run_id,
         "trace_id": verdict.root.hex_trace_id,
         "root": verdict.run_name,
         "verdict": verdict.verdict,
         "spans": [_as_json(row, about.get(id(row.span), ())) for row in rows(run)],
     }
-    click.echo(json.dumps(written))
 
 
 def _as_json(row: Row, findings: Sequence[Finding]) -> dict[str, Any]:
