@@ -193,7 +193,7 @@ ADVICE: Final = MappingProxyType[str, Advice](
         ),
         "timing.untraced": Advice(
             "more of the run's time than allowed is covered by no model call, tool or program",
-            "spangate tree --timing shows the holes: open spans around what runs there, or allow for it.",
+            "Open spans around what runs in the holes, which spangate tree --timing shows, or allow for it.",
         ),
         "timing.no_tool_time": Advice(
             "the run was meant to spend time in tools, and did not",
