@@ -27,7 +27,7 @@ LAYERS = {
     "judge": "_judge",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _hosts _pace _policy _receiver _recording.source _repeatable _sdk
+        _arrival _attach _git _hosts _pace _policy _receiver _recording.source _repeatable _sdk
         _telemetry archive process""",
     "adapter": "_adapter _stamp",
     "release": "_release",
