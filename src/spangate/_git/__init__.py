@@ -12,11 +12,11 @@ from os import PathLike
 
 from spangate._git.call import GitError, Repository, open_repository
 from spangate._git.contents import Content
-from spangate._git.snapshot import Delta, Snapshot, changes, content_at, digest_of, shown, take
+from spangate._git.snapshot import Snapshot, changes, content_at, digest_of, name_of, shown, take
+from spangate._records import Delta
 
 __all__ = [
     "Content",
-    "Delta",
     "DiffStat",
     "GitError",
     "Repository",
@@ -24,6 +24,7 @@ __all__ = [
     "changes",
     "content_at",
     "diff_stat",
+    "name_of",
     "open_repository",
     "shown",
     "take",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from spangate._git.call import GitError, Repository, open_repository
 from spangate._git.contents import Content, content_of
 from spangate._git.objects import Entry, between, on_disk
 from spangate._git.status import GITLINK, NONE, Row, read_status
+from spangate._records import Delta
 
 _STATUS: Final = (
     *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all"),
     *("--no-renames", "--ignore-submodules=none"),
 )
+_QUOTED: Final = re.compile(rb"\\(?:([0-3][0-7]{2})|(.))", re.DOTALL)
 _WITH_IGNORED: Final = "--ignored=traditional"
 _SETTLED_NS: Final = 2_000_000_000
 """A file that was last touched so long before a moment has certainly not been touched since it."""
@@ -40,20 +43,6 @@ class Snapshot:
     with_ignored: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """What became of one name: the hash of what was there and of what is, None for nothing.
-
-    ``before`` is ``git:`` with an object id where git had seen no difference from the commit, and nothing was hashed.
-    Both are equal where only the mode, or the kind, has changed. ``is_whole`` says that the name is a directory that
-    git names as one.
-    """
-
-    before: str | None
-    after: str | None
-    is_whole: bool = False
-
-
 def shown(name: str) -> str:
     r"""Return a name as text that can be sent: one with bytes that are not UTF-8 as git quotes it, ``"caf\351"``."""
     try:
@@ -63,6 +52,19 @@ def shown(name: str) -> str:
         plain = {ord('"'): '\\"', ord("\\"): "\\\\"}
         return '"' + "".join(plain.get(byte) or _octal(byte) for byte in raw) + '"'
     return name
+
+
+def name_of(text: str) -> str:
+    """Return the name that is :func:`shown` as ``text``."""
+    if not (text.startswith('"') and text.endswith('"') and "\\" in text):
+        return text
+    plain = _QUOTED.sub(_unquoted, text[1:-1].encode("utf-8")).decode("utf-8", "surrogateescape")
+    return plain if shown(plain) == text else text
+
+
+def _unquoted(piece: re.Match[bytes]) -> bytes:
+    octal, character = piece.groups()
+    return character if octal is None else bytes([int(octal, 8) & 0xFF])
 
 
 def _octal(byte: int) -> str:
