@@ -25,11 +25,11 @@ PATHS = [
         "A.LOG",
         "+(x)",
     ),
-    *("x!", "q.py", "q1.py", "q12.py", "é/ü.txt", "a.logs", "xa.log", "-", "a-b", "x\ny.log"),
+    *("x!", "q.py", "q1.py", "q12.py", "éé/ü.txt", "a.logs", "xa.log", "-", "a-b", "x\ny.log"),
 ]
 PATTERNS = [
     *("*.log", "a.log", "/a.log", "dir", "dir/", "dir/*", "dir/**", "**/b", "a/**/d", "dist/*.js", "**/dist/*.js", "*"),
-    *("?", "q?.py", "q[0-9].py", "q[!1].py", "[[]x]", "[a-c]", "*/b", "dir/sub", "é/*.txt", "**", "**/*.log", "+(x)"),
+    *("?", "q?.py", "q[0-9].py", "q[!1].py", "[[]x]", "[a-c]", "*/b", "dir/sub", "éé/*.txt", "**", "**/*.log", "+(x)"),
     *("x!", "src/**/app.js", "[-a]", "a?b", "/dir/x", "a/*/d"),
 ]
 

@@ -65,8 +65,8 @@ def journal(run: Run, writers: Mapping[str, str]) -> Journal:
             argument = writers.get(tool_name(span))
             if argument is not None:
                 found = _written(span, argument, run.changes or _NOWHERE)
-                claims.extend(found)
-                if not found:
+                claims.extend(found or ())
+                if found is None:
                     mute.append(span)
     return Journal(claims, outputs, mute)
 
@@ -123,12 +123,14 @@ def _kept(span: Span, after: Any) -> str | Absent | None:
     return after if after is None or isinstance(after, str) else ABSENT
 
 
-def _written(span: Span, argument: str, changes: Changes) -> Sequence[Claim]:
+def _written(span: Span, argument: str, changes: Changes) -> Sequence[Claim] | None:
+    """Return what a tool of the table wrote in the tree; None if it does not say what it wrote."""
     seen = changes.written.get((span.trace_id, span.span_id))
     if seen is not None:
         return [Claim(span, path, _kept(span, after)) for path, after in seen]
-    paths = (_inside(path, changes.root) for path in named_paths(span, argument))
-    return [Claim(span, path, ABSENT) for path in paths if path is not None]
+    named = named_paths(span, argument)
+    paths = (_inside(path, changes.root) for path in named)
+    return [Claim(span, path, ABSENT) for path in paths if path is not None] if named else None
 
 
 def _inside(path: str, root: str) -> str | None:

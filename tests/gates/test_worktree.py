@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from spangate._records import Absent, Changes, Delta, Span
+from spangate._records import ABSENT, Changes, Delta, Span
 from spangate._run import Run
 from spangate.gates.worktree import Worktree
 from tests.spans import run_of, span
@@ -20,11 +20,12 @@ OLD, NEW, OTHER = "0" * 64, "1" * 64, "2" * 64
 APPEARED, CHANGED, GONE = Delta(None, NEW), Delta(OLD, NEW), Delta(OLD, None)
 
 
-def tool(op: str | None, path: Any = None, after: Any = Absent, *, at: float = 1.0, **fields: Any) -> Span:
-    attributes = {"op": op, "path": path, "after_hash": after, **fields.pop("attributes", {})}
-    attributes = {
-        key: value for key, value in attributes.items() if value is not Absent and (value, key) != (None, "path")
-    }
+def tool(op: str | None, path: Any = None, after: Any = ABSENT, *, at: float = 1.0, **fields: Any) -> Span:
+    attributes = {"op": op, **fields.pop("attributes", {})}
+    if path is not None:
+        attributes["path"] = path
+    if after is not ABSENT:
+        attributes["after_hash"] = after
     made = {"scope": "spangate", "start": at, "end": at + 0.5, "attributes": attributes, **fields}
     return span("tool", f"files.{op}", parent=ROOT, **made)
 
@@ -122,6 +123,7 @@ STAYS_SILENT = [
     pytest.param([write("sub/x")], {"sub": Delta(OLD, NEW, is_whole=True)}, {"sub/x": NEW}, {}, id="in a submodule"),
     pytest.param([call("write_file", '{"path": "a"}')], {"a": CHANGED}, {}, WRITERS, id="a tool of the table"),
     pytest.param([call("write_file", '{"path": "/r/a"}')], {"a": CHANGED}, {}, WRITERS, id="its absolute path"),
+    pytest.param([call("write_file", '{"path": "/x/a"}')], {}, {}, WRITERS, id="a tool that wrote elsewhere"),
     pytest.param(
         [call("write_file", '{"file": {"path": ["a", "b"]}}')],
         {"a": CHANGED, "b": CHANGED},

@@ -65,14 +65,15 @@ class Writers:
             return
         written: Written = []
         top = Path(repository.root)
-        for path in named_paths(ended, argument)[:_MAX_PATHS]:
+        paths = named_paths(ended, argument)
+        for path in paths[:_MAX_PATHS]:
             try:
                 name = name_in(top, place_in(top, path))
             except (PathError, OSError):  # whatever it wrote, it was no file of this repository
                 continue
             written.append((name, ABSENT))
             self._hash(repository, name, written)
-        if written:
+        if paths:
             while len(self._known) >= _MAX_KNOWN:
                 self._known.pop(next(iter(self._known)), None)
             self._known[ended.trace_id, ended.span_id] = written

@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final, TypeAlias
 
+from spangate._git import shown
 from spangate._git.contents import content_of
 from spangate._journal import AFTER, BEFORE, OP, PATH, TARGET
 from spangate._paths import PathError, name_in, place_in, top_of
@@ -39,7 +40,7 @@ def write(repo: str | PathLike[str], path: Name, data: bytes | str) -> str:
         OSError: it could not be written. The span tells, too.
     """
     top = top_of(repo)
-    place = place_in(top, path)
+    place = _place(top, path)
     content = data.encode("utf-8") if isinstance(data, str) else bytes(data)
     after = hashlib.sha256(content).hexdigest()
     with opened("files.write", _attributes("write", top, place)) as span:
@@ -61,7 +62,7 @@ def delete(repo: str | PathLike[str], path: Name) -> None:
         OSError: it could not be deleted, or is not there. The span tells, too.
     """
     top = top_of(repo)
-    place = place_in(top, path, follows=False)
+    place = _place(top, path, follows=False)
     _refuse_directory(place)
     with opened("files.delete", _attributes("delete", top, place)):
         place.unlink()
@@ -80,7 +81,7 @@ def move(repo: str | PathLike[str], source: Name, target: Name) -> None:
         OSError: it could not be moved, or is not there. The span tells, too.
     """
     top = top_of(repo)
-    old, new = place_in(top, source, follows=False), place_in(top, target, follows=False)
+    old, new = _place(top, source, follows=False), _place(top, target, follows=False)
     _refuse_directory(old)
     _refuse_directory(new)
     attributes = {**_attributes("move", top, old), TARGET: name_in(top, new)}
@@ -90,6 +91,13 @@ def move(repo: str | PathLike[str], source: Name, target: Name) -> None:
         os.replace(old, new)  # noqa: PTH105  a Path would say the same
         if moved is not None:
             span.set_attribute(AFTER, moved.sha256)
+
+
+def _place(top: Path, path: Name, *, follows: bool = True) -> Path:
+    """Return the place of a path that has to be relative. Raises :class:`PathError`."""
+    if Path(os.fsdecode(path)).is_absolute():
+        raise PathError(f"{shown(os.fsdecode(path))!r} is absolute: name it relative to {top}")
+    return place_in(top, path, follows=follows)
 
 
 def _attributes(op: str, top: Path, place: Path) -> dict[str, Any]:
