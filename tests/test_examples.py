@@ -23,8 +23,7 @@ SAYS = {
         "mismatch: the span says ok, the program ended with 1\npass\n",
     ],
     "working_tree.py": ["worktree: pass\n"],
-    "working_tree.py --broken": ["worktree: fail
-worktree.ghost: config.toml has appeared, and no closed span"],
+    "working_tree.py --broken": ["worktree: fail\nworktree.ghost: config.toml has appeared, and no closed span"],
     "pydantic_ai_agent.py": [
         "invoke_agent umbrella: pass",
         "exported: execute_tool weather\n",
