@@ -15,7 +15,7 @@ from spangate._policy import load_policy, parse_policy
 from spangate._policy_types import fit, wanted
 from spangate._records import Gate
 from spangate._verdict.levels import Policy
-from spangate.gates import GATES, Cardinality, Forest, default_gates, strict_gates
+from spangate.gates import GATES, Cardinality, Forest, Worktree, default_gates, strict_gates
 
 
 def policy_of(gates: tuple[Gate, ...]) -> Policy:
@@ -37,8 +37,14 @@ def test_an_empty_file_is_the_default() -> None:
 def test_a_table_sets_up_its_gate_and_leaves_the_others() -> None:
     gates = parse_policy("[cardinality]\nmax_span_bytes = 1_000", "p")
     assert Cardinality(max_span_bytes=1000) in gates
-    assert [type(gate) for gate in gates] == [*GATES, Policy]
+    assert [type(gate) for gate in gates] == [*(kind for kind in GATES if kind is not Worktree), Policy]
     assert Forest() in gates
+
+
+def test_a_gate_that_needs_to_be_told_something_is_there_when_it_is() -> None:
+    gates = parse_policy('[worktree]\nrepo = "."\nwriters = { write_file = "path" }\nallow = ["*.log"]', "p")
+    assert Worktree(repo=".", writers={"write_file": "path"}, allow=("*.log",)) in gates
+    assert "worktree: needs repo" in error_of("[worktree]\nignored = true")
 
 
 def test_a_whole_number_is_a_number() -> None:

@@ -43,6 +43,7 @@ _hosts: Final[list[weakref.ref[Host]]] = []
 _ways: Final[list[weakref.ref[Way]]] = []
 _hand_on: Final[list[weakref.WeakMethod[Callable[[], None]]]] = []
 _ERRAND: Final = context.create_key("spangate-errand")
+_looking: Final[list[weakref.WeakMethod[Callable[[int], None]]]] = []
 _look_after: Final[list[Callable[[], None]]] = []
 
 
@@ -97,6 +98,17 @@ def hand_on() -> None:
     """Have handed on what members of runs have recorded here."""
     for method in [method for reference in [*_hand_on] if (method := reference()) is not None]:
         method()
+
+
+def looks_first(method: Callable[[int], None]) -> None:
+    """Have a bound method called before something is written in a trace, given its id; it may wait for a moment."""
+    _looking.append(weakref.WeakMethod(method, _looking.remove))
+
+
+def before_writing(trace_id: int) -> None:
+    """Wait until whoever looks at the working tree when a run begins has done so."""
+    for method in [method for reference in [*_looking] if (method := reference()) is not None]:
+        method(trace_id)
 
 
 def tell_exit(row: Exit) -> None:

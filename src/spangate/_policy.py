@@ -108,6 +108,9 @@ class _Reader:
         for key in settings:
             if key not in hints:
                 self._refuse(f"{name}.{key}", f"no such setting of {name}{_misplaced(name, key, hints)}")
+        wanting = [key for key in _needed(kind) if key not in settings]
+        if wanting:
+            self._refuse(name, f"needs {', '.join(wanting)}")
         values = {key: self._fit(f"{name}.{key}", value, hints[key]) for key, value in settings.items()}
         try:
             gate: Gate = kind(**values)
@@ -140,6 +143,13 @@ def _settings(kind: type[Any]) -> dict[str, Any]:
     """Return the types of a gate's settings by name."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+def _needed(kind: type[Any]) -> list[str]:
+    """Return the settings that a gate cannot do without."""
+    missing = dataclasses.MISSING
+    fields = dataclasses.fields(kind)
+    return [field.name for field in fields if field.default is field.default_factory is missing]
 
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

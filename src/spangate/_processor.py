@@ -33,10 +33,11 @@ from spangate._settle.patience import Patience
 from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
 from spangate._telemetry import Telemetry, logger
-from spangate.gates import default_gates
+from spangate.gates import Worktree, default_gates
 
 if TYPE_CHECKING:
     from spangate._receiver.door import Door
+    from spangate._settle.witness import Witness
 
 SHUTDOWN_S = 30.0
 """How long a shutdown may take; a hanging exporter must not keep the program from ending."""
@@ -118,6 +119,7 @@ class GateSpanProcessor(QuickHooks):
         settler = Settler(buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
         worker = Worker(buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
         super().__init__(buffer, placer, worker, telemetry)
+        self._witness = None if member is not None else self._attend(chosen)
         self._door = None if receiver is None or member is not None else _opened(receiver, buffer, telemetry)
         after_fork(self._after_fork)
         announce(buffer)
@@ -164,6 +166,20 @@ class GateSpanProcessor(QuickHooks):
         """Requests of programs that the receiver refused, by reason."""
         return dict(self._telemetry.refused)
 
+    def _attend(self, gates: Iterable[Gate]) -> Witness | None:
+        """Have the working tree looked at if a gate wants to know of it. Nobody else's hooks have one step more."""
+        chosen = [gate for gate in gates if isinstance(gate, Worktree)]
+        if not chosen:
+            return None
+        from spangate._settle.witness import Witness  # it takes git along, and what starts programs
+
+        witness = Witness(chosen[-1], self._buffer)
+        witness.watch(self._placer)
+        self._decider.look_with(witness.changes)
+        if witness.has_writers:
+            vars(self)["on_end"] = witness.hashing_first(self.on_end)
+        return witness
+
     def _shut_down(self) -> None:
         self._sender.hurry()
         deadline = time.monotonic() + SHUTDOWN_S
@@ -189,6 +205,8 @@ class GateSpanProcessor(QuickHooks):
         self._sender.reset()
         self._worker.reset()
         self._telemetry.reset()
+        if self._witness is not None:
+            self._witness.reset()
 
 
 def _opened(receiver: Receiver, buffer: Buffer, telemetry: Telemetry) -> Door:

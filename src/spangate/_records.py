@@ -150,6 +150,39 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
+class Delta:
+    """What became of one path of a working tree: the hash of what was there and of what is, None for nothing.
+
+    Hashes are SHA-256 in hex, of a link that of the text of its target. ``before`` is ``git:`` with an object id where
+    git had seen no difference from the last commit, and nothing was hashed. Both are equal where only the mode, or the
+    kind, has changed. ``is_whole`` says that the path is a directory that git names as one, a submodule for example.
+    """
+
+    before: str | None
+    after: str | None
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What became of a working tree during a run. Paths are relative to its top, ``root``, with slashes.
+
+    ``on_disk`` has the hash of what stands under each path that a span claims to have written, None for nothing.
+    ``written`` has, by trace id and span id, the paths that tools of the policy's table wrote, each with the hash of
+    what stood there when the tool ended; ``ABSENT`` where that is not known. ``unknown`` says why nothing is known;
+    ``since_earlier`` why ``deltas`` may hold what had changed before the run began.
+    """
+
+    root: str = ""
+    deltas: Mapping[str, Delta] = field(default_factory=dict)
+    on_disk: Mapping[str, str | None] = field(default_factory=dict)
+    written: Mapping[tuple[int, int], Sequence[tuple[str, str | Absent | None]]] = field(default_factory=dict)
+    ignores_case: bool = False
+    unknown: str = ""
+    since_earlier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """Something a gate saw: ``code`` is stable and dotted (grouped on), ``detail`` is for people.
 

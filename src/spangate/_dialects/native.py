@@ -63,7 +63,7 @@ class Native(GenAI):
             return "process"
         if OPERATION in attributes:
             return super().role(span)
-        return "tool" if "op" in attributes and "path" in attributes else "other"
+        return "tool" if "op" in attributes and ("path" in attributes or "outputs" in attributes) else "other"
 
     def outcome(self, span: Span) -> Outcome:
         """Say what became of the span. A tool says itself whether it was ok, and if not, what it raised."""

@@ -11,7 +11,7 @@ from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Ruling
 from spangate._judge import Panel
 from spangate._paced import paced, take_apart
-from spangate._records import Gate, Span, Verdict
+from spangate._records import Changes, Gate, Span, Verdict
 from spangate._release.chunks import Parcel
 from spangate._release.fan_out import FanOut
 from spangate._release.parcels import member_parcel, passing_parcel, place_of, run_parcel, verdict_parcel
@@ -41,6 +41,11 @@ class Decider:
         self._panel = Panel(gates)
         self._on_verdict = on_verdict
         self._dry_run = dry_run
+        self._witness: Callable[[Run], Changes] | None = None
+
+    def look_with(self, witness: Callable[[Run], Changes]) -> None:
+        """Have each run judged with what ``witness`` says of its working tree."""
+        self._witness = witness
 
     def decide(self, run: Run, bearer: Span, decided: Decided) -> None:
         """Judge ``run`` and line up the result. Its spans leave, or are freed: the list that they are in is taken over.
@@ -66,6 +71,8 @@ class Decider:
         spans = paced(run.spans, self._buffer.rest)
         if spans is not run.spans:
             run = replace(run, spans=spans)
+        if self._witness is not None:
+            run = replace(run, changes=self._witness(run))
         verdict = self._panel.judge(run)
         if decided.supersedes is not None:
             verdict = replace(verdict, supersedes=format(decided.supersedes, "016x"))

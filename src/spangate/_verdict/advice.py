@@ -183,6 +183,22 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "a program was started in a way that nobody watches",
             "Use subprocess, asyncio or spangate.process; what os.posix_spawn or pty start leaves no exit here.",
         ),
+        "worktree.ghost": Advice(
+            "a file of the working tree changed, and no closed span says so",
+            "Write it through spangate.files, name its tool in writers, or declare it: outputs of a tool, or allow.",
+        ),
+        "worktree.phantom": Advice(
+            "a span says it changed a file, and nothing has changed there",
+            "Record the hash of what is on disk after the write, not of what was meant to be written.",
+        ),
+        "worktree.hash_mismatch": Advice(
+            "a file holds something else than the last span left there",
+            "Something wrote after it: give that a span too, or have a formatter's tool declare its outputs.",
+        ),
+        "worktree.no_mutation": Advice(
+            "the run was to change something, and no span of it has",
+            "Look at what the agent did instead; without require_mutation such a run passes.",
+        ),
         "cardinality.span_bytes": Advice(
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",

@@ -33,7 +33,8 @@ def problem_hash(problems: Set[str]) -> str:
 def policy_digest(gates: Iterable[Gate], policy: Policy) -> str:
     """Name what is in force: the gates with their settings, the level of each code, and the required gates.
 
-    The order of the gates does not matter. A setting that is neither data nor a dataclass counts by its type.
+    The order of the gates does not matter, nor does the place on disk that one looks at. A setting that is neither data
+    nor a dataclass counts by its type.
     """
     proper = tuple(gates)
     try:
@@ -73,7 +74,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (float, bytes, PurePath)):
         return repr(value)
     if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = (field for field in dataclasses.fields(value) if not field.metadata.get("is_place"))
+        return {field.name: _plain(getattr(value, field.name)) for field in fields}
     return _plain_collection(value) if isinstance(value, Collection) else _place(value)
 
 

@@ -12,6 +12,7 @@ from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
 from spangate.gates.forest import Forest
 from spangate.gates.timing import Timing
+from spangate.gates.worktree import Worktree
 
 __all__ = [
     "GATES",
@@ -22,22 +23,25 @@ __all__ = [
     "Forest",
     "Policy",
     "Timing",
+    "Worktree",
     "default_gates",
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Worktree, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 
 def default_gates() -> tuple[Gate, ...]:
     """Return the gates that judge a run where nobody says otherwise: what is surely broken fails, the rest warns.
 
+    ``Worktree`` is not among them: it needs to be told a repository.
+
     To change one, put another of its kind in its place; to change levels, add a :class:`Policy`::
 
         gates = [*default_gates(), Policy(levels={"completeness.recovered_error": "fail"})]
     """
-    return tuple(gate() for gate in GATES)
+    return tuple(gate() for gate in GATES if gate is not Worktree)
 
 
 def strict_gates() -> tuple[Gate, ...]:

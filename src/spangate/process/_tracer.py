@@ -12,15 +12,16 @@ from spangate._version import __version__
 SCOPE: Final = "spangate.process"
 
 
-class _Choice:
+class Choice:
     """Remembers the provider that was named, and the last tracer: making one takes as long as a span."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: str) -> None:
+        self._scope = scope
         self._named: TracerProvider | None = None
         self._last: tuple[TracerProvider, Tracer] | None = None
 
     def use_provider(self, provider: TracerProvider | None) -> None:
-        """Have the spans of programs recorded by ``provider`` from now on; None: by the global one."""
+        """Have spans recorded by ``provider`` from now on; None: by the global one."""
         self._named = provider
 
     def tracer(self) -> Tracer:
@@ -28,10 +29,10 @@ class _Choice:
         provider = self._named or trace.get_tracer_provider()
         last = self._last
         if last is None or last[0] is not provider:
-            last = self._last = provider, provider.get_tracer(SCOPE, __version__)
+            last = self._last = provider, provider.get_tracer(self._scope, __version__)
         return last[1]
 
 
-_choice: Final = _Choice()
+_choice: Final = Choice(SCOPE)
 use_provider: Final = _choice.use_provider
 tracer: Final = _choice.tracer
