@@ -53,6 +53,8 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "cardinality.span_bytes": "fail",
         "cardinality.attributes_dropped": "fail",
         "timing.inverted_span": "fail",
+        "logs.orphan_record": "warn",
+        "logs.after_close": "warn",
         "gate.error": "fail",
         "gate.not_evaluable": "fail",
         "buffer.overflow": "fail",
