@@ -80,7 +80,7 @@ LATE = {
 }
 """Imports inside functions: of what is not always installed, or heavy and seldom used. None of them hides a circle."""
 
-SDK_PRIVATES = {"_sdk.fields", "_sdk.received", "_sdk.takeover"}
+SDK_PRIVATES = {"_sdk.fields", "_sdk.log_records", "_sdk.received", "_sdk.takeover"}
 """Who may name what the SDK keeps to itself."""
 
 

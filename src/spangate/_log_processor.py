@@ -121,6 +121,7 @@ class GateLogRecordProcessor(LogRecordProcessor):
             self._outlet.flush(Flush(deadline))
         else:
             self._outlet.close(deadline)
+            self._desk.never_mind(self._gate_is_closed)
 
     def _gate_is_closed(self) -> None:
         if self._is_closed:

@@ -42,8 +42,13 @@ class LogDesk:
         """Have something done when the gate is shut down and everything is decided."""
         self._at_end.append(act)
 
+    def never_mind(self, act: Callable[[], None]) -> None:
+        """Have it done no more."""
+        if act in self._at_end:
+            self._at_end.remove(act)
+
     def close(self) -> None:
         """Say that everything is decided."""
         self.is_closed = True
-        for act in self._at_end:
+        for act in [*self._at_end]:
             act()
