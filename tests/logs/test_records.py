@@ -17,7 +17,7 @@ from opentelemetry import baggage
 from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, use_span
 
-from spangate import Finding, GateLogRecordProcessor, GateSpanProcessor, Run
+from spangate import Finding, GateLogRecordProcessor, GateSpanProcessor, Run, _processor
 from spangate._records import LogRecord
 from spangate._verdict.levels import Policy
 from spangate.gates import Forest
@@ -315,6 +315,31 @@ def test_beyond_that_bound_records_are_lost_and_counted_and_the_run_is_no_whole_
     assert (it.left, it.logs.withheld) == ([], 1000 - lost)
     it.log("x" * 1024, it.ended("other"))  # what was held has made room
     assert (len(it.left), it.logs.losses) == (1, {"overload": lost})
+
+
+def test_where_every_agent_is_a_run_of_its_own_each_has_its_records() -> None:
+    it = Logged(unit="agent")
+    with it.logged("other", "job") as job:
+        with it.logged("agent", "good", under=job):
+            pass
+        with it.logged("agent", "bad", under=job) as bad:
+            it.start("generation", under=bad)
+    assert sorted(it.left) == ["good", "job"]
+    assert it.logs.withheld == 1
+
+
+def test_a_part_of_a_run_that_another_process_judges_lets_its_records_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_processor, "SHUTDOWN_S", 0.1)
+    words = {"RECEIVER": "http://127.0.0.1:9", "RUN_ID": "27d2fbe3e0e2ab4f"}
+    for name, value in words.items():
+        monkeypatch.setenv(f"SPANGATE_{name}", value)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "authorization=Bearer%20x")
+    it = Logged()
+    with it.logged("agent") as agent:
+        it.start("generation", under=agent)
+    it.until(lambda: it.sent == ["agent"])
+    it.gate.shutdown()
+    assert it.verdicts == []
 
 
 def test_a_wrong_exporter_or_gate_is_told_at_once() -> None:

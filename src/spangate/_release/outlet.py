@@ -55,18 +55,19 @@ class Outlet:
         self._thread = threading.Thread(target=self._run, name="spangate-logs", daemon=True)
         self._server: threading.Thread | None = None
         self._hurry = threading.Event()
-        self._is_closing = self._is_abandoned = False
+        self._is_closing = False
         self._lost_so_far = 0
 
     def release(self, kept: Kept) -> None:
         """Line up a record."""
         with self._counting:
             is_taken = not self._waiting or self._waiting + kept.weight <= self._max_bytes
-            self._waiting += kept.weight if is_taken else 0
-        if self._is_abandoned or not is_taken:
-            self._telemetry.lose(1, "shutdown" if self._is_abandoned else "backlog")
+            if is_taken and not self._is_closing:
+                self._waiting += kept.weight
+                self._line.put(kept)
+        if self._is_closing or not is_taken:
+            self._telemetry.lose(1, "shutdown" if self._is_closing else "backlog")
             return
-        self._line.put(kept)
         if len(self._line) >= CHUNK_SPANS:
             self._hurry.set()
         if self._thread.ident is None:
@@ -115,18 +116,20 @@ class Outlet:
         if self._is_closing:
             return
         self._sender.hurry()
-        if not self.flush(Flush(deadline)) and self._waiting:
-            self._abandon()
-        self._is_closing = True
+        is_sent = self.flush(Flush(deadline))
+        with self._counting:
+            self._is_closing = True
+        if not is_sent and self._waiting:
+            self._sender.abandon()
+        self._lose_rest()
         self._line.put(_STOP)
         self._hurry.set()
         _aside(self._sender.close, max(deadline - time.monotonic(), _LAST_S))
         if self._thread.ident is not None and not self.is_inside:
             self._thread.join(_LAST_S)
 
-    def _abandon(self) -> None:
-        self._is_abandoned = True
-        self._sender.abandon()
+    def _lose_rest(self) -> None:
+        """Count what came too late for the last flush, or for which there was no time."""
         left = 0
         while (item := self._line.take()) is not None:
             if isinstance(item, Kept):
