@@ -8,6 +8,7 @@ import itertools
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import baggage
 from opentelemetry.context import Context
+from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadWriteLogRecord
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.trace import SpanKind, use_span
 
 from spangate import Finding, GateLogRecordProcessor, GateSpanProcessor, Run, _processor
@@ -340,6 +343,32 @@ def test_a_part_of_a_run_that_another_process_judges_lets_its_records_leave(monk
     it.until(lambda: it.sent == ["agent"])
     it.gate.shutdown()
     assert it.verdicts == []
+
+
+def test_whatever_another_processor_makes_of_a_record_nobody_who_logs_is_told() -> None:
+    class Spoils(LogRecordProcessor):
+        def on_emit(self, log_record: ReadWriteLogRecord) -> None:
+            log_record.log_record.attributes = next(attributes)
+            log_record.log_record.severity_number = "loud"  # type: ignore[assignment]
+
+        def shutdown(self) -> None:
+            """Do nothing."""
+
+        def force_flush(self, timeout_millis: int = 0) -> bool:  # noqa: ARG002  the interface's name
+            return True
+
+    it = Logged()
+    attributes: Iterator[Any] = iter([None, {"a": 1}, MappingProxyType({"a": 1}), 7])
+    loggers = LoggerProvider(Resource({}), shutdown_on_exit=False)
+    loggers.add_log_record_processor(Spoils())
+    loggers.add_log_record_processor(it.logs)
+    with use_span(it.start("agent"), end_on_exit=True):
+        for number in range(4):
+            loggers.get_logger("test").emit(body=number)
+    assert not it.loggers.force_flush()
+    assert it.sent == [0, 1, 2]
+    assert it.logs.losses == {"hook_error": 1}
+    assert [(record.body, record.severity) for record in it.runs[0].records] == [(0, 0), (1, 0), (2, 0)]
 
 
 def test_a_wrong_exporter_or_gate_is_told_at_once() -> None:

@@ -124,4 +124,6 @@ class Keeping(Receiving):
 
 def _has_ended(tree: Tree, span_id: int) -> bool:
     """Say whether a span that is in a tree has ended."""
-    return span_id in tree.arrived or not any(is_live(span) for span in same_id(tree, span_id))
+    if span_id in tree.arrived:
+        return True
+    return not is_live(tree.spans[span_id]) and not any(is_live(span) for span in same_id(tree, span_id))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from opentelemetry import baggage, context
+from opentelemetry.attributes import BoundedAttributes
 from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -95,7 +96,10 @@ def record_bytes(record: ReadWriteLogRecord) -> int:
     """Return what the body and the attributes of a record weigh."""
     api = record.log_record
     body = text_bytes(api.body) if isinstance(api.body, str) else value_bytes(api.body)
-    return body + (mapping_bytes(api.attributes) if api.attributes else 0)
+    attributes: Any = api.attributes
+    if isinstance(attributes, BoundedAttributes):
+        attributes = attributes.copy()  # in C: to walk through the SDK's own costs ten times as much
+    return body + (mapping_bytes(attributes) if attributes else 0)
 
 
 def log_record(record: ReadableLogRecord, *, span_ended: bool) -> LogRecord:

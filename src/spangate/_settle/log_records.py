@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from spangate._buffer.kept import Kept
 from spangate._buffer.tree import Decided, Ruling
@@ -18,10 +19,15 @@ def with_records(run: Run, decisions: Iterable[Decided], rest: Callable[[], None
     kept = [one for decided in decisions for one in (*decided.records,)]  # more may come meanwhile
     if not kept:
         return run
-    known = {id(one.source.log_record.attributes): one for one in kept}  # one for all processors that were given it
+    known = {_identity(one.source.log_record): one for one in kept}
     records = [log_record(one.source, span_ended=one.span_ended) for one in resting(known.values(), rest)]
     give_messages(run, records)
     return replace(run, records=records, notes=[*run.notes, *notes_on(run, records)])
+
+
+def _identity(record: Any) -> tuple[int, int, int]:
+    """Return what copies of a record share that two processors were given, and no two records do."""
+    return id(record.attributes), id(record.body), record.observed_timestamp
 
 
 def hand_over(records: Sequence[Kept], ruling: Ruling, rest: Callable[[], None]) -> None:
