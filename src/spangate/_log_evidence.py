@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spangate._dialects import dialect_of
@@ -72,8 +72,9 @@ def _tells_messages(span: Span) -> bool:
 def _as_event(record: LogRecord) -> Event:
     """Return a record as the event that an instrumentation would have put on the span. What it says is its body."""
     body: Any = record.body
-    if hasattr(body, "items"):
-        return Event(record.event_name, dict(body), record.time_ns)
+    if isinstance(body, Mapping):
+        said = {key: value for key, value in body.items() if isinstance(key, str)}
+        return Event(record.event_name, said, record.time_ns)
     if isinstance(body, str):
         return Event(record.event_name, {BODY: body}, record.time_ns)
     return Event(record.event_name, record.attributes, record.time_ns)

@@ -133,9 +133,15 @@ def test_the_name_of_an_event_may_be_an_attribute_and_its_body_json() -> None:
     assert reads.ran == dict.fromkeys(CALLS, (1, 1))
 
 
-@pytest.mark.parametrize("body", [None, 7, "[", "half \ud83e", ["x"], {"message": 7}, {"content": {"a": 1}}])
+HOSTILE = [
+    *(None, 7, "[", "half \ud83e", ["x"], {"message": 7}, {"content": {"a": 1}}, {7: "x"}, object()),
+    *({"content": object()}, {"message": {7: {1, 2}}}, {"message": {"tool_calls": [7, {"function": {"name": 7}}]}}),
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=map(str, range(len(HOSTILE))))
 @pytest.mark.parametrize("event_name", ["gen_ai.choice", "gen_ai.tool.message"])
 def test_hostile_events_say_nothing(body: Any, event_name: str) -> None:
-    it = Logged()
+    it = Logged(gates=default_gates())
     converse(it, [{"call": number, "event_name": event_name, "attributes": {}, "body": body} for number in range(2)])
     assert it.verdicts[0].verdict == "pass"
