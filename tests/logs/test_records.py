@@ -127,6 +127,26 @@ def test_late_records_of_a_run_too_large_to_be_remembered_by_ids_follow_it(leaks
     assert it.left == ([] if leaks else ["late"])
 
 
+def test_so_do_those_of_a_part_of_a_request_that_goes_on() -> None:
+    it = Logged()
+    with it.open("entry", "request") as request:
+        with it.open("agent", under=request) as agent:
+            tools = [it.ended("tool", under=agent) for _ in range(300)]
+            it.start("generation", under=agent)
+        it.until(lambda: it.verdicts != [])
+        it.log("late", tools[7])
+    assert (it.left, it.logs.withheld) == ([], 1)
+
+
+def test_below_a_request_a_record_of_no_known_span_passes_with_the_next_part_that_is_no_run() -> None:
+    it = Logged()
+    with it.open("entry", "request") as request, it.open("agent", under=request):
+        it.log("x", local(context_of(request).trace_id))
+        assert it.left == []
+        it.ended("other", "auth", under=request)
+        assert it.left == ["x"]
+
+
 def test_records_that_come_while_a_run_is_judged_share_its_fate() -> None:
     def logs(run: Run) -> Iterator[Finding]:
         it.log("meanwhile", run.root.source.context)
