@@ -1,4 +1,7 @@
-"""Receivers of OTLP on the loopback address, over HTTP and over gRPC: they decode what arrives and keep it."""
+"""Receivers of OTLP on the loopback address, over HTTP and over gRPC: they decode what arrives and keep it.
+
+They take spans and log records, each at its own address over HTTP.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import grpc  # type: ignore[import-untyped]
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
+    LogsServiceServicer,
+    add_LogsServiceServicer_to_server,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
@@ -20,10 +28,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
     add_TraceServiceServicer_to_server,
 )
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 GRPC_LIMIT = 4 << 20
 """Bytes of a message that a gRPC receiver takes unless it is told otherwise."""
+
+
+_LOGS = "/v1/logs"
+Take = Callable[[ExportTraceServiceRequest | ExportLogsServiceRequest], bool]
 
 
 class Sink:
@@ -32,17 +45,37 @@ class Sink:
     def __init__(self) -> None:
         self.endpoint = ""
         self.requests: list[ExportTraceServiceRequest] = []
+        self.log_requests: list[ExportLogsServiceRequest] = []
         self.refusals = 0
         self._lock = threading.Lock()
 
-    def take(self, request: ExportTraceServiceRequest) -> bool:
+    def take(self, request: ExportTraceServiceRequest | ExportLogsServiceRequest) -> bool:
         """Keep a request, or refuse it."""
         with self._lock:
             if self.refusals:
                 self.refusals -= 1
                 return False
-            self.requests.append(request)
+            if isinstance(request, ExportLogsServiceRequest):
+                self.log_requests.append(request)
+            else:
+                self.requests.append(request)
             return True
+
+    @property
+    def logs_endpoint(self) -> str:
+        """The address for log records: over HTTP another one than that for spans."""
+        return self.endpoint.replace("/v1/traces", _LOGS)
+
+    @property
+    def log_records(self) -> Sequence[LogRecord]:
+        """The log records, in the order of their arrival."""
+        return [
+            record
+            for request in list(self.log_requests)
+            for resource in request.resource_logs
+            for scope in resource.scope_logs
+            for record in scope.log_records
+        ]
 
     @property
     def spans(self) -> Sequence[Span]:
@@ -92,7 +125,7 @@ def http_sink() -> Iterator[Sink]:
         thread.join()
 
 
-def _handler(take: Callable[[ExportTraceServiceRequest], bool]) -> type[BaseHTTPRequestHandler]:
+def _handler(take: Take) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -100,7 +133,8 @@ def _handler(take: Callable[[ExportTraceServiceRequest], bool]) -> type[BaseHTTP
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
-            is_taken = take(ExportTraceServiceRequest.FromString(body))
+            kind = ExportLogsServiceRequest if self.path == _LOGS else ExportTraceServiceRequest
+            is_taken = take(kind.FromString(body))
             answer = ExportTraceServiceResponse().SerializeToString()
             self.send_response(200 if is_taken else 400)  # the exporter tries again by itself at 503
             self.send_header("Content-Type", "application/x-protobuf")
@@ -120,6 +154,7 @@ def grpc_sink() -> Iterator[Sink]:
     sink = Sink()
     server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_receive_message_length", GRPC_LIMIT)])
     add_TraceServiceServicer_to_server(_Servicer(sink.take), server)  # type: ignore[no-untyped-call]
+    add_LogsServiceServicer_to_server(_LogsServicer(sink.take), server)  # type: ignore[no-untyped-call]
     sink.endpoint = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
     try:
@@ -129,7 +164,7 @@ def grpc_sink() -> Iterator[Sink]:
 
 
 class _Servicer(TraceServiceServicer):
-    def __init__(self, take: Callable[[ExportTraceServiceRequest], bool]) -> None:
+    def __init__(self, take: Take) -> None:
         self._take = take
 
     def Export(  # noqa: N802  the name of the call
@@ -138,3 +173,15 @@ class _Servicer(TraceServiceServicer):
         if not self._take(request):
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, "refused")
         return ExportTraceServiceResponse()
+
+
+class _LogsServicer(LogsServiceServicer):
+    def __init__(self, take: Take) -> None:
+        self._take = take
+
+    def Export(  # noqa: N802  the name of the call
+        self, request: ExportLogsServiceRequest, context: Any
+    ) -> ExportLogsServiceResponse:
+        if not self._take(request):
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "refused")
+        return ExportLogsServiceResponse()

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from spangate._cites import cites
 from spangate._cites.conversation import Call
+from spangate._dialects import dialect_of
+from spangate._forest.recorded import recorded_runs
 from spangate._records import Span
+from tests import recordings
 from tests.calls import Asked, chat, tool
 from tests.spans import run_of, span
 
@@ -349,6 +352,272 @@ def test_hostile_messages_are_unknown(hostile: Any) -> None:
 )
 def test_hostile_arguments_are_matched_by_name(hostile: Any) -> None:
     assert missing(*turn(1, ("c1", "add", hostile)), tool(ROOT, 2, "add", None, hostile)) == {}
+
+
+OPENINFERENCE = "openinference.instrumentation.openai"
+
+
+def flat(role: str, *, call: tuple[str, str] | None = None, answers: str | None = None) -> dict[str, Any]:
+    """A message as OpenInference flattens it, below its index: a call with id and name, or the result of one."""
+    made: dict[str, Any] = {"role": role}
+    if call is not None:
+        made |= {"tool_calls.0.tool_call.id": call[0], "tool_calls.0.tool_call.function.name": call[1]}
+    return made if answers is None else {**made, "tool_call_id": answers, "content": "ok"}
+
+
+def flat_chat(at: float, sent: Sequence[dict[str, Any]] = (), answer: Sequence[dict[str, Any]] = ()) -> Span:
+    attributes: dict[str, Any] = {"openinference.span.kind": "LLM"}
+    for prefix, messages in (("llm.input_messages", sent), ("llm.output_messages", answer)):
+        for index, message in enumerate(messages):
+            attributes |= {f"{prefix}.{index}.message.{key}": value for key, value in message.items()}
+    return chat(ROOT, at, asked=None, received=None, scope=OPENINFERENCE, attributes=attributes)
+
+
+def parts_chat(at: float, sent: Sequence[Any] = (), answer: Sequence[Any] = (), **attributes: Any) -> Span:
+    """A generation with these parts in its messages."""
+    messages = {"gen_ai.input.messages": sent, "gen_ai.output.messages": answer}
+    recorded = {key: json.dumps([{"role": "assistant", "parts": parts}]) for key, parts in messages.items()}
+    return chat(ROOT, at, asked=None, received=None, attributes={**recorded, **attributes})
+
+
+def called(call_id: str | None, name: str, kind: str = "tool_call") -> dict[str, Any]:
+    return {"type": kind, "id": call_id, "name": name}
+
+
+def result_of(call_id: str | None, response: Any = "ok", **more: Any) -> dict[str, Any]:
+    return {"type": "tool_call_response", "id": call_id, "response": response, **more}
+
+
+def mixed(kind: str, call_id: str | None, name: str) -> list[Span]:
+    """A turn with a tool of the client, and something of the provider's beside it, whose result came back, too."""
+    asked = [called("c1", "add"), called(call_id, name, kind)]
+    answered = [*asked, result_of("c1"), {"type": f"{kind}_response", "id": call_id}]
+    return [parts_chat(1, answer=asked), parts_chat(4, sent=answered)]
+
+
+def flat_mixed(call: tuple[str, str]) -> list[Span]:
+    asked = [flat("assistant", call=("c1", "add")), flat("assistant", call=call)]
+    return [flat_chat(1, answer=asked), flat_chat(4, sent=[*asked, flat("tool", answers="c1")])]
+
+
+AT_PROVIDER = [
+    pytest.param(mixed("server_tool_call", "s1", "web_search"), id="GenAI: OpenAI, Anthropic, Gemini with an id"),
+    pytest.param(mixed("server_tool_call", None, "code_execution"), id="GenAI: Gemini's code execution has no id"),
+    pytest.param(mixed("web_search_call", "ws_1", ""), id="an item of the Responses API"),
+    pytest.param(mixed("code_interpreter_call", "ci_1", ""), id="another item of it"),
+    pytest.param(mixed("server_tool_use", "srvtoolu_1", "web_search"), id="a block of Anthropic's"),
+    pytest.param(mixed("tool_call", "srvtoolu_1", "web_search"), id="such a block written as a call of the client"),
+    pytest.param(flat_mixed(("ws_1", "web_search_call")), id="OpenInference: an item is named after its kind"),
+    pytest.param(flat_mixed(("fs_1", "file_search_call")), id="OpenInference: another item"),
+    pytest.param(flat_mixed(("srvtoolu_1", "web_search")), id="OpenInference: Anthropic's server tools"),
+    pytest.param(flat_mixed(("mcptoolu_1", "add")), id="OpenInference: Anthropic's MCP tools keep their names"),
+]
+
+
+@pytest.mark.parametrize("spans", AT_PROVIDER)
+def test_what_ran_at_the_provider_is_neither_missing_nor_lost_and_the_rest_is_judged(spans: list[Span]) -> None:
+    healthy = [*spans, tool(ROOT, 2, "add", "c1")]
+    assert [(call.call_id, call.executed) for call in calls_of(*healthy)] == [("c1", 1)]
+    assert (missing(*healthy), lost(*healthy)) == ({}, {})
+    assert missing(*spans, tool(ROOT, 2, "x", "c9")) == {"c1": 1}
+
+
+def handed(name: str, call_id: str = "h1") -> list[Span]:
+    """A turn that calls a tool and hands over, both of which the same agent is told to have been done."""
+    return turn(1, ("c1", "add"), (call_id, name))
+
+
+HAND_OFFS = [
+    pytest.param(handed("transfer_to_math_agent"), id="OpenAI Agents, LangGraph supervisor, swarms"),
+    pytest.param(handed("transfer_back_to_supervisor"), id="LangGraph supervisor, on the way back"),
+    pytest.param(handed("handoff_to_critic"), id="Strands, Microsoft agent-framework"),
+]
+
+
+@pytest.mark.parametrize("spans", HAND_OFFS)
+def test_a_hand_off_needs_no_tool_span_and_the_calls_beside_it_do(spans: list[Span]) -> None:
+    assert missing(*spans, tool(ROOT, 2, "add", "c1")) == {}
+    assert missing(*spans, tool(ROOT, 2, "x", "c9")) == {"c1": 1}
+    unchecked = {call.call_id: call.unchecked for call in calls_of(*spans, tool(ROOT, 2, "add", "c1"))}
+    assert unchecked == {"c1": "", "h1": "a hand-off runs no tool"}
+
+
+def test_a_hand_off_that_runs_as_a_tool_is_one() -> None:
+    spans = handed("transfer_to_math_agent")
+    ran = [tool(ROOT, 2, "add", "c1"), tool(ROOT, 3, "transfer_to_math_agent", "h1")]
+    assert [call.executed for call in calls_of(*spans, *ran)] == [1, 1]
+
+
+def test_a_hand_off_back_that_nobody_asked_for_is_none_that_is_missing() -> None:
+    fabricated = [called("h1", "transfer_back_to_supervisor"), result_of("h1")]
+    first = chat(ROOT, 1, asked=None, received=["c0"])
+    later = parts_chat(4, sent=[*fabricated, called("c1", "add"), result_of("c1")])
+    del later.attributes["gen_ai.output.messages"]  # type: ignore[attr-defined]
+    assert missing(first, later, tool(ROOT, 2, "add", "c1")) == {}
+    assert missing(first, later, tool(ROOT, 2, "x", "c9")) == {"c1": 1}
+
+
+DEFINITIONS = {"gen_ai.tool.definitions": json.dumps([{"type": "function", "name": "add"}])}
+OUTPUT_TOOL = {
+    "gen_ai.tool.definitions": json.dumps([{"name": "add"}, {"name": "final_result"}]),
+    "model_request_parameters": json.dumps({"output_tools": [{"name": "final_result"}]}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "result", "attributes", "scope"),
+    [
+        pytest.param(
+            "ad",
+            "Unknown tool name: 'ad'. Available tools: 'add'",
+            DEFINITIONS,
+            "pydantic-ai",
+            id="pydantic-ai: a name that was never offered, asked for again",
+        ),
+        pytest.param(
+            "final_result",
+            "1 validation error: degrees",
+            OUTPUT_TOOL,
+            "pydantic-ai",
+            id="pydantic-ai: an output tool, asked for again",
+        ),
+        pytest.param(
+            "lookup",
+            "Error: lookup is not a valid tool, try one of [add].",
+            DEFINITIONS,
+            "opentelemetry.instrumentation.genai.langchain",
+            id="LangGraph: a name that was never offered",
+        ),
+        pytest.param(
+            "Weather",
+            "Error: Failed to parse structured output for tool 'Weather': 1 validation error.\n Please fix.",
+            {"gen_ai.tool.definitions": json.dumps([{"name": "add"}, {"name": "Weather"}])},
+            "opentelemetry.instrumentation.genai.langchain",
+            id="LangChain: an answer by the tool strategy, asked for again",
+        ),
+        pytest.param(
+            "Weather",
+            "Error: Model incorrectly returned multiple structured responses (Weather, Weather) when only one is",
+            {"gen_ai.tool.definitions": json.dumps([{"name": "add"}, {"name": "Weather"}])},
+            "opentelemetry.instrumentation.genai.langchain",
+            id="LangChain: two answers at once",
+        ),
+        pytest.param(
+            "Weather",
+            "Returning structured response: city='Paris'",
+            {"gen_ai.tool.definitions": json.dumps([{"name": "add"}, {"name": "Weather"}])},
+            "opentelemetry.instrumentation.genai.langchain",
+            id="LangChain: the answer of a subagent, which the next one is told",
+        ),
+    ],
+)
+def test_a_call_that_runs_no_tool_is_told_apart_and_others_of_the_turn_are_judged(
+    name: str, result: str, attributes: dict[str, Any], scope: str
+) -> None:
+    asked = [called("c1", "add"), called("c2", name)]
+    spans = [
+        parts_chat(1, answer=asked, **attributes),
+        parts_chat(4, sent=[*asked, result_of("c1"), result_of("c2", result)], **attributes),
+    ]
+    for one in spans:
+        one.scope = scope
+    assert (missing(*spans, tool(ROOT, 2, "add", "c1")), lost(*spans, tool(ROOT, 2, "add", "c1"))) == ({}, {})
+    assert missing(*spans, tool(ROOT, 2, "x", "c9")) == {"c1": 1}
+    offered = parts_chat(4, sent=[*asked, result_of("c1"), result_of("c2", "rain")])
+    assert missing(parts_chat(1, answer=asked), offered, tool(ROOT, 2, "add", "c1")) == {"c2": 1}
+
+
+def test_the_last_tool_of_smolagents_is_one_that_runs() -> None:
+    spans = turn(1, ("c1", "final_answer"))
+    assert missing(*spans, tool(ROOT, 2, "final_answer")) == {}
+    assert missing(*spans, tool(ROOT, 2, "search")) == {"c1": 1}
+
+
+def test_equal_calls_at_once_need_as_many_executions() -> None:
+    spans = turn(1, ("c1", "add", ADD), ("c2", "add", ADD), ("c3", "add", ADD))
+    ran = [tool(ROOT, 2, "add", call_id, ADD) for call_id in ("c1", "c2", "c3")]
+    assert missing(*spans, *ran) == {}
+    assert missing(*spans, *ran[:-1]) == {"c3": 1}
+    nameless = [tool(ROOT, 2, "add", None, ADD) for _ in range(3)]
+    assert missing(*spans, *nameless) == {}
+    assert sum(missing(*spans, *nameless[:-1]).values()) == 1
+
+
+def test_results_may_come_in_another_order() -> None:
+    spans = turn(1, ("c1", "add"), ("c2", "mul"), received=["c2", "c1"])
+    ran = [tool(ROOT, 3, "add", "c1"), tool(ROOT, 2, "mul", "c2")]
+    assert missing(*spans, *ran) == {}
+    assert missing(*spans, *ran[1:]) == {"c1": 1}
+
+
+def test_an_id_of_an_earlier_turn_is_a_call_of_its_own() -> None:
+    first, second = turn(1, ("c0", "sh")), turn(4, ("c0", "sh"), history=["c0"])
+    ran = [tool(ROOT, 2, "sh", "c0"), tool(ROOT, 5, "sh", "c0")]
+    assert missing(*first, *second, *ran) == {}
+    assert missing(*first, *second, *ran[1:]) == {"c0": 1}
+
+
+def test_a_result_that_the_client_made_up_is_missing() -> None:
+    spans = [chat(ROOT, 1, asked=[("c1", "add")]), parts_chat(4, sent=[called("c1", "add"), result_of("c1", "42")])]
+    assert missing(*spans, tool(ROOT, 2, "add", "c1")) == {}
+    assert missing(*spans, tool(ROOT, 2, "search", "c0")) == {"c1": 1}
+
+
+def test_with_content_off_ids_and_names_are_enough_where_they_stay() -> None:
+    spans = turn(1, ("c1", "add"))
+    assert missing(*spans, tool(ROOT, 2, "add", "c1")) == {}
+    bare = [chat(ROOT, at, asked=None, received=None) for at in (1.0, 3.0)]
+    assert "records its messages" in cites(run_of([ROOT, *bare, tool(ROOT, 2, "x", "c9")])).blind
+
+
+def test_messages_beyond_one_that_was_not_written_are_read() -> None:
+    asker = flat_chat(1, answer=[flat("assistant"), {}, flat("assistant", call=("c1", "add"))])
+    later = flat_chat(4, sent=[flat("user"), {}, flat("tool", answers="c1")])
+    assert missing(asker, later, tool(ROOT, 2, "add", "c1")) == {}
+    assert missing(asker, later, tool(ROOT, 2, "x", "c9")) == {"c1": 1}
+
+
+CITED = {
+    "langchain-genai_content/basic": (2, 2),
+    "langchain-oi/parallel": (3, 3),
+    "langchain-tl/basic": (2, 2),
+    "llama-index-oi/basic": (2, 2),
+    "openai-agents-oi/basic": (2, 2),
+    "openai-agents-oi/chatstream": (2, 2),
+    "openai-agents-tl/chatmodel": (2, 2),
+    "openai-agents-tl/handoff": (1, 1),
+    "openai-genai_content/root": (2, 2),
+    "openai-oi/root": (2, 2),
+    "openai-tl/root": (2, 2),
+    "openai-v2exp_content/root": (2, 2),
+    "pydantic-ai-def/basic": (2, 2),
+    "pydantic-ai-nocontent/basic": (2, 2),
+    "pydantic-ai-v2fmt/basic": (2, 2),
+    "strands-def/basic": (2, 2),
+    "strands-exp/basic": (2, 2),
+    "strands-exptools/basic": (2, 2),
+}
+"""How many results the model was given, and how many of these calls tool spans show: one recording a dialect."""
+
+
+@pytest.mark.parametrize("name", CITED)
+def test_every_cited_call_of_a_recording_has_its_tool_span(name: str) -> None:
+    runs, _ = recorded_runs(recordings.spans(name), starts_known=True)
+    calls = [call for run in runs for call in cites(run).calls if not call.unchecked]
+    cited = [call for call in calls if call.answered]
+    assert (sum(call.answered for call in cited), sum(call.executed for call in cited)) == CITED[name]
+
+
+@pytest.mark.parametrize("name", recordings.names())
+def test_no_recording_with_messages_and_tool_spans_is_left_out(name: str) -> None:
+    runs, _ = recorded_runs(recordings.spans(name), starts_known=True)
+    for run in runs:
+        found = cites(run)
+        turns = [dialect_of(span).turn(span) for span in run.of_role("generation")]
+        is_told = any(turn.asked for turn in turns)
+        assert not (found.blind and is_told and run.of_role("tool"))
+        doubtful = [call.unchecked for call in found.calls if call.unchecked and call.missing]
+        assert doubtful == []
 
 
 @st.composite

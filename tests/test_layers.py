@@ -20,19 +20,19 @@ LAYERS = {
         _canonical _codes _errors _globs _keys _names _notes _paced _policy_types _records _redaction _run _settings
         _units _version""",
     "questions": """
-        _cites _dialects _exits _failures _fingerprint _forest _journal _lineage _membership _payload _surroundings
-        _timing _usage _verdict""",
+        _cites _dialects _exits _failures _fingerprint _forest _journal _lineage _log_evidence _membership _payload
+        _surroundings _timing _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _git _hosts _pace _paths _policy _receiver _recording.source _repeatable _sdk _telemetry
-        _worktree archive files process""",
+        _arrival _attach _git _hosts _log_telemetry _pace _paths _policy _receiver _recording.source _repeatable _sdk
+        _telemetry _worktree archive files process""",
     "adapter": "_adapter _stamp",
     "release": "_release",
     "settling": "_settle",
-    "processor": "_hooks _install _processor _quick_hooks",
+    "processor": "_hooks _install _log_processor _processor _quick_hooks",
     "hosts": "cli testing",
 }
 """From the bottom to the top; names are below ``spangate``. The package itself, the facade, stands above all."""
@@ -52,8 +52,9 @@ EXCEPTIONS = {
 }
 
 THREADING = {
-    *("_buffer.held", "_receiver.door", "_receiver.server", "_settle.watches", "_settle.worker", "_telemetry"),
-    *("_release", "_release.flush", "_release.line", "_release.tries", "_worktree"),
+    *("_buffer.held", "_log_processor", "_log_telemetry", "_receiver.door", "_receiver.server", "_settle.watches"),
+    *("_release", "_release.flush", "_release.line", "_release.outlet", "_release.tries"),
+    *("_settle.worker", "_telemetry", "_worktree"),
 }
 """Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""
 
@@ -79,7 +80,7 @@ LATE = {
 }
 """Imports inside functions: of what is not always installed, or heavy and seldom used. None of them hides a circle."""
 
-SDK_PRIVATES = {"_sdk.fields", "_sdk.received", "_sdk.takeover"}
+SDK_PRIVATES = {"_sdk.fields", "_sdk.log_records", "_sdk.received", "_sdk.takeover"}
 """Who may name what the SDK keeps to itself."""
 
 

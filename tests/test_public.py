@@ -17,6 +17,7 @@ import spangate
 NAMES = [
     "Finding",
     "Gate",
+    "GateLogRecordProcessor",
     "GateSpanProcessor",
     "Run",
     "Span",

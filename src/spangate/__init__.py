@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from spangate._errors import SpangateError
     from spangate._install import install
     from spangate._judge import judge
+    from spangate._log_processor import GateLogRecordProcessor
     from spangate._policy import load_policy
     from spangate._processor import GateSpanProcessor
     from spangate._records import Finding, Gate, Span, Verdict
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Finding",
     "Gate",
+    "GateLogRecordProcessor",
     "GateSpanProcessor",
     "Run",
     "Span",
@@ -39,6 +41,7 @@ __all__ = [
 _HOMES = {
     "Finding": "_records",
     "Gate": "_records",
+    "GateLogRecordProcessor": "_log_processor",
     "GateSpanProcessor": "_processor",
     "Run": "_run",
     "Span": "_records",

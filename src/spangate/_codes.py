@@ -60,6 +60,8 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "timing.no_tool_time": "fail",
         "timing.inverted_span": "fail",
         "timing.ambiguous_parent": "fail",
+        "logs.orphan_record": "warn",
+        "logs.after_close": "warn",
         "gate.error": "fail",
         "gate.not_evaluable": "fail",
         "buffer.overflow": "fail",

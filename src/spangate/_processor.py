@@ -29,6 +29,7 @@ from spangate._sdk.upstream import Upstream
 from spangate._settle import Settler
 from spangate._settle.bounds import Bounds, Scales
 from spangate._settle.decide import Decider
+from spangate._settle.log_desk import LogDesk
 from spangate._settle.patience import Patience
 from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
@@ -120,6 +121,7 @@ class GateSpanProcessor(QuickHooks):
         worker = Worker(buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
         super().__init__(buffer, placer, worker, telemetry)
         self._witness = None if member is not None else self._attend(chosen)
+        self._logs = LogDesk(buffer, worker, max_held_bytes)
         self._door = None if receiver is None or member is not None else _opened(receiver, buffer, telemetry)
         after_fork(self._after_fork)
         announce(buffer)
@@ -190,6 +192,7 @@ class GateSpanProcessor(QuickHooks):
             self._door.stop()
         self._worker.close(deadline)
         self._decider.lose(self._buffer.shut(), "shutdown")
+        self._logs.close()
 
     def _hand_on(self) -> None:
         if self._placer.has_members and not self.force_flush(self._hand_on_ms):

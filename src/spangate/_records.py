@@ -202,6 +202,26 @@ class Finding:
         return self.code.partition(".")[0]
 
 
+@dataclass(slots=True, eq=False)
+class LogRecord:
+    """A log record that belongs to a run, as data. Read-only by agreement.
+
+    ``trace_id`` and ``span_id`` are 0 where it names no span. ``time_ns`` is nanoseconds since the epoch: when it
+    happened, else when it was seen; ``severity`` OpenTelemetry's number, 1 to 24, 0 if none was given. ``event_name``
+    is empty unless the record is an event. ``span_ended`` says that the span it names had ended when it was emitted.
+    """
+
+    trace_id: int
+    span_id: int
+    time_ns: int = 0
+    severity: int = 0
+    severity_text: str = ""
+    body: Any = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    event_name: str = ""
+    span_ended: bool = False
+
+
 def not_evaluable(code: str, why: str, span: Span | None = None) -> Finding:
     """Make the finding that says which evidence is absent. ``code`` is ``<gate>.not_evaluable`` or one rule's code."""
     return Finding(code, span, why, "not_evaluable")

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from spangate._paced import owned, paced_like, take_apart
-from spangate._records import Changes, Exit, Finding, Role, Span, Trigger
+from spangate._records import Changes, Exit, Finding, LogRecord, Role, Span, Trigger
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -23,7 +23,8 @@ class Run:
     ``starts_known`` is False for a recording of ended spans only: whether a span is still open cannot be told then.
     ``claimed`` are the roots of trees outside the run's own tree that belong to it all the same. ``exits`` are the
     programs that it started and that have ended; None where nobody has watched them, as in a recording. ``changes`` is
-    what became of its working tree; None where nobody has looked.
+    what became of its working tree; None where nobody has looked. ``records`` are its log records in the order in which
+    they were emitted, if there is a log processor beside the gate.
     """
 
     run_id: str
@@ -35,6 +36,7 @@ class Run:
     claimed: Sequence[Span] = ()
     exits: Sequence[Exit] | None = None
     changes: Changes | None = None
+    records: Sequence[LogRecord] = ()
 
     @property
     def name(self) -> str:

@@ -40,7 +40,8 @@ class Gated:
         self._witness = _Witness()
         self.provider = TracerProvider(shutdown_on_exit=False)
         self.provider.add_span_processor(self._witness)
-        self.provider.add_span_processor(GateSpanProcessor(self._exporter, grace_s=grace_s, settle_s=0.02))
+        self.gate = GateSpanProcessor(self._exporter, grace_s=grace_s, settle_s=0.02)
+        self.provider.add_span_processor(self.gate)
 
     @property
     def tracer(self) -> Tracer:

@@ -1,8 +1,8 @@
 """Spans of the runs still open. Holds the only lock and never calls out while holding it.
 
 What the hooks do stands in :mod:`spangate._buffer.intake`, with the state, what others tell in
-:mod:`spangate._buffer.hearing`, what programs send in :mod:`spangate._buffer.receiving`; here is what the one thread
-does that settles what is over.
+:mod:`spangate._buffer.hearing`, what programs send in :mod:`spangate._buffer.receiving`, log records in
+:mod:`spangate._buffer.keeping`; here is what the one thread does that settles what is over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import repeat, takewhile
 from typing import Any
 
-from spangate._buffer.receiving import Receiving
+from spangate._buffer.keeping import Keeping
 from spangate._buffer.trace import is_live, take_one
 from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree, glimpse_of
 
@@ -20,7 +20,7 @@ _STRIDE = 256
 """So many spans are put in their places while the hooks wait for the lock."""
 
 
-class Buffer(Receiving):
+class Buffer(Keeping):
     """The same trees, as the thread that settles them sees them: what is over is looked at and taken out."""
 
     def take_late(self) -> list[tuple[Decided, Sequence[Any]]]:
@@ -152,6 +152,7 @@ class Buffer(Receiving):
         ids = [*tree.spans] if tree.open else ()  # a copy of the items would not be made in one step
         held = [*((span_id, tree.spans[span_id]) for span_id in ids), *tree.twins]
         self._remember(tree, decided, [span_id for span_id, span in held if is_live(span)])
+        self._part_with_records(tree, decided, None)
         self._forget(tree)
 
     def _remember(self, tree: Tree, decided: Decided, open_ids: list[int]) -> None:
@@ -199,6 +200,7 @@ class Buffer(Receiving):
             tree.gone += before - tree.activity + 1
             self._remember(tree, decided, open_ids)
             self._follow(tree, ids, decided)
+            self._part_with_records(tree, decided, ids if tree.spans else None)
             if not tree.spans:
                 self._forget(tree)
             return tree.activity
@@ -272,6 +274,7 @@ class Buffer(Receiving):
             ended = sum(tree.ended for tree in self._trees)
             ended += sum(tree.received_count for tree in self._trees)
             ended += sum(received.count for _, received in self._received_late)
+            self._drop_records()
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._received_late = []
             self._count = self._unread = 0

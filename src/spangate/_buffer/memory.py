@@ -103,6 +103,19 @@ class Memory:
         """Return the decision that the span of a program was a member of."""
         return next((decided for decided in self._in_trace(trace_id) if decided.holds_program(span_id)), None)
 
+    def of_log_record(self, trace_id: int, span_id: int) -> Decided | None:
+        """Return the decision about the span that a log record names.
+
+        Where the ids of a run were not kept, since it was too large, a span that nobody knows is taken to be its.
+        """
+        found = self.awaited.get((trace_id, span_id)) or self.find(trace_id, span_id, None)
+        return found or next((decided for decided in self._in_trace(trace_id) if decided.span_ids is None), None)
+
+    def of_run(self, run_id: str) -> Decided | None:
+        """Return the decision about the run with this id."""
+        kinds = (self._runs, self._unfinished)
+        return next((decided for kind in kinds for decided in reversed(kind) if decided.run_id == run_id), None)
+
     def newest(self, trace_id: int) -> Decided | None:
         """Return the newest decision in a trace."""
         return self._newest.get(trace_id)

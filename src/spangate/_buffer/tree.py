@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal, TypeAlias
 
+from spangate._buffer.kept import Kept
 from spangate._buffer.received import Received
 from spangate._paced import take_apart
 from spangate._records import Exit, Finding, Span
@@ -49,7 +50,8 @@ class Tree:
     has read of that; ``received_count`` and ``received_weight``, in bytes, are of both.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
     it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the
-    id of a span. Times are seconds on the buffer's clock.
+    id of a span. ``records`` are the log records by the span that they name, 0 for those that name none which
+    was here, and ``record_weight`` is what they weigh in bytes. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -78,6 +80,8 @@ class Tree:
         "received",
         "received_count",
         "received_weight",
+        "record_weight",
+        "records",
         "room",
         "root",
         "root_ended_at",
@@ -143,7 +147,8 @@ class Tree:
         self.stamps: dict[int, Mapping[str, str | float]] = {}
         self.received: list[Received] = []
         self.heard: list[Span] = []
-        self.received_count = self.received_weight = 0
+        self.received_count = self.received_weight = self.record_weight = 0
+        self.records: dict[int, list[Kept]] = {}
         self.exits: list[Exit] = []
         self.notes: list[tuple[int, Finding]] = []
         self.runs = 0
@@ -200,7 +205,8 @@ class Decided:
     ``span_ids`` are its members where few enough were kept, else None and the time range (ns) must do.
     ``verdict_span_id`` is the span that carries the verdict: the verdict span of a refused run, the root of a released
     one; ``supersedes`` is such a span of an earlier decision that this one overturns. ``waiting`` are spans that ended
-    late, while the decision was still pending. ``earlier`` is the last decision before in this trace. ``is_entry`` says
+    late, while the decision was still pending, ``records`` the log records that share its fate, until it is ruled.
+    ``earlier`` is the last decision before in this trace. ``is_entry`` says
     that the decided spans stood below a request or message handler, outside any run, ``is_cut`` that the open ones of
     them were let go at a bound: what becomes of them is to be judged, ``is_member`` that another process holds the run.
     ``programs`` are the ids of its spans of programs, kept of large runs too: these may send something yet.
@@ -225,6 +231,7 @@ class Decided:
     ruling: Ruling = "pending"
     verdict_span_id: int | None = None
     waiting: list[Any] | tuple[()] = ()
+    records: list[Kept] | tuple[()] = ()
     earlier: Decided | None = None
 
     def keep(self, spans: Iterable[Any]) -> None:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from spangate._dialects._base import ToolCall, Turn
+from spangate._dialects._langgraph import is_structured_answer
 from spangate._records import Span
 
 Key: TypeAlias = tuple[str, str]
 """What a call and its result are joined by: the call id, else the name."""
 
-_HAND_OFFS: Final = ("transfer_to_", "handoff")
+_HAND_OFFS: Final = ("transfer_to_", "transfer_back_to_", "handoff")
 
 
 @dataclass(eq=False, slots=True)
@@ -58,6 +59,7 @@ class _Asked:
     """The calls of one turn by their keys."""
 
     asker: Span
+    offered: frozenset[str] | None = None
     calls: dict[Key, Call] = field(default_factory=dict)
     went_on: bool = False
 
@@ -79,7 +81,7 @@ class Conversation:
         if turn.asked:
             self._ask(span, turn.asked, turn.offered, counts)
         elif turn.asked is None and self._agent is not None:
-            self._silent = _Asked(span)
+            self._silent = _Asked(span, turn.offered)
             self._turns.append(self._silent)
 
     def _receive(self, span: Span, results: Sequence[ToolCall]) -> Counter[Key]:
@@ -90,17 +92,18 @@ class Conversation:
             self._seen[key] = max(count, self._seen[key])
             by_name = ("name", named[key].name or "")
             if key in self._waiting:
-                self._answer(key, count - self._waiting[key][2], span)
+                self._answer(key, count - self._waiting[key][2], span, named[key])
             elif new > 0 and by_name in self._waiting:  # the id was not recorded with the call
-                self._answer(by_name, self._waiting[by_name][1].answered + new, span)
+                self._answer(by_name, self._waiting[by_name][1].answered + new, span, named[key])
             elif new > 0 and self._silent is not None:
                 self._add_unrecorded(self._silent, named[key], new, span)
         return counts
 
-    def _answer(self, key: Key, results: int, receiver: Span) -> None:
+    def _answer(self, key: Key, results: int, receiver: Span, result: ToolCall) -> None:
         turn, call, _ = self._waiting[key]
         answered = min(results, call.asked)
         if answered > call.answered:
+            call.unchecked = call.unchecked or _why_not_run(result)
             call.answered, call.receiver, turn.went_on = answered, receiver, True
             if answered == call.asked:
                 del self._waiting[key]
@@ -108,6 +111,7 @@ class Conversation:
     def _add_unrecorded(self, turn: _Asked, result: ToolCall, times: int, receiver: Span) -> None:
         """Note a call that nobody recorded when it was asked for, and of which the result tells."""
         call = Call(turn.asker, self._agent, result.call_id, result.name, times, times, receiver)
+        call.unchecked = _why_unchecked(result.name, turn.offered) or _why_not_run(result)
         call.unserved.extend([result.arguments] * times)
         turn.calls["unrecorded", str(len(turn.calls))] = call
 
@@ -154,3 +158,7 @@ def _why_unchecked(name: str | None, offered: frozenset[str] | None) -> str:
     if offered is not None and name not in offered:
         return "it is not among the recorded tool definitions"
     return ""
+
+
+def _why_not_run(result: ToolCall) -> str:
+    return "it carries the agent's answer, which runs no tool" if is_structured_answer(result.result) else ""

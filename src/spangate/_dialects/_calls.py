@@ -11,11 +11,33 @@ ITEM_ID: Final = "fc_"
 """How the id of a Responses API item starts. Some instrumentations write it where the call id belongs."""
 
 
+PROVIDER_CALLS: Final = frozenset(
+    {
+        "server_tool_call",
+        "server_tool_use",
+        "mcp_tool_use",
+        "mcp_call",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+    }
+)
+"""Kinds of calls that the provider runs itself. Where messages are flattened, the kind stands for the name."""
+_PROVIDER_IDS: Final = ("srvtoolu_", "mcptoolu_")
+"""How ids of such calls start with Anthropic, whatever kind an instrumentation makes of them."""
+
+
 class Step(NamedTuple):
     """A call that the model asked for, or the result of one."""
 
     is_result: bool
     call: ToolCall
+
+
+def runs_at_provider(call_id: str | None, name: str | None) -> bool:
+    """Say whether a call whose kind is not recorded runs at the provider, by its name or its id."""
+    return name in PROVIDER_CALLS or (call_id is not None and call_id.startswith(_PROVIDER_IDS))
 
 
 def asked(steps: Iterable[Step]) -> Sequence[ToolCall]:

@@ -16,7 +16,10 @@ _ROLES: Final = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
-_BODY: Final = "gen_ai.event.content"
+BODY: Final = "gen_ai.event.content"
+"""Where the body of an event that was a log record stands, as JSON."""
+MESSAGE_EVENTS: Final = frozenset({_DETAILS, _CHOICE, *_ROLES})
+"""The names of all of them."""
 
 
 class Told(NamedTuple):
@@ -62,7 +65,7 @@ def tell_answer(events: Iterable[Event]) -> bool:
 
 
 def _message(role: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    body = parsed_object(attributes[_BODY]) if _BODY in attributes else attributes
+    body = parsed_object(attributes[BODY]) if BODY in attributes else attributes
     message = {**body, "role": role, "content": _content(body.get("content"))}
     if role == "tool" and "id" in body:
         message["tool_call_id"] = body["id"]
@@ -70,7 +73,7 @@ def _message(role: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    body = parsed_object(attributes[_BODY]) if _BODY in attributes else attributes
+    body = parsed_object(attributes[BODY]) if BODY in attributes else attributes
     message = _content(body.get("message"))
     return dict(message) if isinstance(message, OBJECT) else {"content": message}
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from spangate._dialects._base import ToolCall
-from spangate._dialects._calls import Step
+from spangate._dialects._calls import Step, runs_at_provider
 from spangate._dialects._values import call_id, text
 from spangate._records import ABSENT
 
@@ -48,10 +48,15 @@ def _message_keys(at: str, layout: Layout) -> frozenset[str]:
 
 def steps_below(attributes: Mapping[str, Any], prefix: str, layout: Layout) -> Iterator[Step]:
     """Yield calls and results of the messages below ``prefix`` in their order."""
+    gap = False
     for index in range(_MAX_MESSAGES):
         at = f"{prefix}.{index}.{layout.message}"
         if _message_keys(at, layout).isdisjoint(attributes):
-            return
+            if gap:
+                return
+            gap = True  # what an instrumentation has no attributes for is counted all the same
+            continue
+        gap = False
         answered = call_id(attributes.get(at + "tool_call_id"))
         if answered is not None:
             name = text(attributes.get(at + "name"))
@@ -63,11 +68,14 @@ def steps_below(attributes: Mapping[str, Any], prefix: str, layout: Layout) -> I
 def _calls_below(attributes: Mapping[str, Any], prefix: str, layout: Layout) -> Iterator[Step]:
     for index in range(_MAX_MESSAGES):
         at = f"{prefix}.{index}."
-        known, name = attributes.get(at + layout.call_id), attributes.get(at + layout.call_name)
+        known, name = call_id(attributes.get(at + layout.call_id)), text(attributes.get(at + layout.call_name))
         if known is None and name is None:
-            return
+            if index:
+                return
+            continue  # in a stream the text may be the first
         arguments = attributes.get(at + layout.call_arguments, ABSENT)
-        yield Step(is_result=False, call=ToolCall(call_id(known), text(name), arguments))
+        at_provider = runs_at_provider(known, name)
+        yield Step(is_result=False, call=ToolCall(known, name, arguments, at_provider=at_provider))
 
 
 def unflattened(attributes: Mapping[str, Any], prefix: str) -> Any:

@@ -6,23 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from spangate._dialects._base import ToolCall
-from spangate._dialects._calls import Step, asked, received
+from spangate._dialects._calls import PROVIDER_CALLS, Step, asked, received, runs_at_provider
 from spangate._dialects._values import OBJECT, call_id, first, parsed, text
 
 _CALLS: Final = frozenset({"tool_call", "tool_use", "function_call", "function", "custom_tool_call"})
 _RESULTS: Final = frozenset({"tool_call_response", "tool_result", "function_call_output", "custom_tool_call_output"})
-_PROVIDER_CALLS: Final = frozenset(
-    {
-        "server_tool_call",
-        "server_tool_use",
-        "mcp_tool_use",
-        "mcp_call",
-        "web_search_call",
-        "file_search_call",
-        "code_interpreter_call",
-        "image_generation_call",
-    }
-)
 _PROVIDER_RESULTS: Final = ("server_tool_call_response", "_tool_result")
 _NESTED_CALLS: Final = ("toolUse", "function_call", "functionCall")
 _NESTED_RESULTS: Final = ("toolResult", "function_response", "functionResponse")
@@ -88,8 +76,8 @@ def _step(block: Mapping[str, Any]) -> Step | None:
     """Read one block, or one whole message, that is a call or a result."""
     kind = block.get("type")
     if isinstance(kind, str):
-        if kind in _CALLS or kind in _PROVIDER_CALLS:
-            return Step(is_result=False, call=_call(block, at_provider=kind in _PROVIDER_CALLS))
+        if kind in _CALLS or kind in PROVIDER_CALLS:
+            return Step(is_result=False, call=_call(block, at_provider=kind in PROVIDER_CALLS))
         if kind in _RESULTS:
             return Step(is_result=True, call=_result(block, at_provider=False))
         if kind.endswith(_PROVIDER_RESULTS):
@@ -118,11 +106,12 @@ def _nested(block: Mapping[str, Any]) -> Step | None:
 def _call(block: Mapping[str, Any], *, at_provider: bool) -> ToolCall:
     function = block.get("function")
     inner = function if isinstance(function, OBJECT) else block
+    known, name = _id(block, _CALL_IDS), text(inner.get("name"))
     return ToolCall(
-        _id(block, _CALL_IDS),
-        text(inner.get("name")),
+        known,
+        name,
         arguments=first(inner, _ARGUMENTS),
-        at_provider=at_provider or block.get("builtin") is True,
+        at_provider=at_provider or block.get("builtin") is True or runs_at_provider(known, name),
     )
 
 

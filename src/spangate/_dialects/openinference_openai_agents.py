@@ -7,12 +7,14 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from spangate._dialects import _openinference_values as values
-from spangate._dialects._base import Request
-from spangate._dialects._values import parsed_object
+from spangate._dialects._base import Request, Turn
+from spangate._dialects._messages import asked_in
+from spangate._dialects._values import OBJECT, parsed, parsed_object
 from spangate._dialects.openinference import OpenInference
 from spangate._records import ABSENT, Role, Span
 
 _ANSWER_FIELDS: Final = ("id", "created_at", "object")
+_ANSWERS: Final = '[{"id"'
 _NAMES: Final[Mapping[str, Role]] = {"response": "generation", "generation": "generation", "turn": "iteration"}
 
 
@@ -40,6 +42,16 @@ class OpenInferenceOpenAIAgents(OpenInference):
         if _is_answer(parsed_object(span.attributes.get(values.PARAMS))):
             return replace(found, model=ABSENT, temperature=ABSENT, params={})
         return found
+
+    def turn(self, span: Span) -> Turn:
+        """Return the tool traffic. What was streamed by the chat completions API is told as whole answers only."""
+        found = super().turn(span)
+        answer = span.attributes.get(values.OUTPUT) if found.asked is None else None
+        if not isinstance(answer, str) or not answer.startswith(_ANSWERS) or span.dropped_attributes:
+            return found
+        answers = parsed(answer)
+        items = [item.get("output") for item in answers if isinstance(item, OBJECT)] if answers else []
+        return replace(found, asked=asked_in(items[0])) if len(items) == 1 else found
 
     def model_name_is_requested(self, span: Span) -> bool:
         """Say whether ``llm.model_name`` is the request's: with the chat completions API it is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 
@@ -24,6 +24,10 @@ class Flush:
         """Say whether any of these moments comes before the deadline."""
         return any(end <= self.deadline for end in ends)
 
+    def settled(self, pass_on: Callable[[Flush], None]) -> None:
+        """Go on, when everything is judged, to whoever exports it."""
+        pass_on(self)
+
     def finish(self) -> None:
         """Answer whoever waits."""
         self._done.set()
@@ -36,3 +40,13 @@ class Flush:
     def wait(self, seconds: float) -> bool:
         """Wait for the answer: True only if everything was accepted in time."""
         return self._done.wait(max(seconds, 0.0)) and self.complete
+
+
+class JudgingFlush(Flush):
+    """A flush of what is to be judged only: how the spans then leave is another's affair."""
+
+    __slots__ = ()
+
+    def settled(self, pass_on: Callable[[Flush], None]) -> None:  # noqa: ARG002  whoever it is
+        """Answer whoever waits."""
+        self.finish()

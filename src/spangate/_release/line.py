@@ -28,6 +28,9 @@ class Line:
         """Whether anything is lined up."""
         return bool(self._items)
 
+    def __len__(self) -> int:
+        return len(self._items)
+
     def wait(self) -> None:
         """Wait until something is there. One thread may do so."""
         while not self._items:

@@ -105,8 +105,8 @@ class Scales:
 
 
 def _mass(tree: Tree) -> int:
-    """Return what a tree takes up: ended spans as they were measured, received ones, and open ones, all alike."""
-    return tree.weight + tree.received_weight + SPAN_OVERHEAD * tree.open
+    """Return what a tree takes up: ended spans as they were measured, what else it holds, and open spans, all alike."""
+    return tree.weight + tree.received_weight + tree.record_weight + SPAN_OVERHEAD * tree.open
 
 
 def _is_over(tree: Tree) -> bool:

@@ -13,6 +13,7 @@ from spangate._forest.strays import belongs, call_ids_of
 from spangate._records import Finding, Span
 from spangate._run import Run
 from spangate._settle.decide import Decider
+from spangate._settle.log_records import with_records
 from spangate._settle.look import Look, Looks
 
 
@@ -78,6 +79,7 @@ class Claims:
             roots = [root for _, its_look in claimed for root in _roots_in(its_look)]
             spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.all_spans)]
             run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=[*run.claimed, *roots], exits=exits)
+        run = with_records(run, [decided, *(its_decided for its_decided, _ in claimed)], self._buffer.rest)
         self._decider.decide(run, bearer, decided)
         for its_decided, its_look in claimed:
             self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)

@@ -16,6 +16,7 @@ from spangate._release.chunks import Parcel
 from spangate._release.fan_out import FanOut
 from spangate._release.parcels import member_parcel, passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._run import Run
+from spangate._settle.log_records import hand_over, lose
 from spangate._settle.look import Look, read
 from spangate._telemetry import Telemetry, logger
 from spangate._verdict.account import verdict_span_id
@@ -104,6 +105,10 @@ class Decider:
         waiting = self._buffer.rule(decided, ruling, bearer_id)
         if waiting:
             self.follow_late(decided, waiting)
+        if decided.records:
+            records, decided.records = decided.records, ()
+            self._buffer.let_go_records(sum(kept.weight for kept in records))
+            hand_over(records, ruling, self._buffer.rest)
 
     def follow_late(self, decided: Decided, late: Sequence[Any]) -> None:
         """Let spans of the SDK that ended after the decision share the fate of the run that they belonged to."""
@@ -126,9 +131,10 @@ class Decider:
         self._telemetry.withhold(sum(1 for span in spans if span.end_ns is not None))
 
     def lose(self, spans: int, reason: str) -> None:
-        """Count spans that can neither be judged nor pass."""
+        """Count spans that can neither be judged nor pass, and the log records of dropped trees."""
         if spans:
             self._telemetry.lose(spans, reason)
+        lose(self._buffer.take_dropped(), reason)
 
     def let_pass(self, spans: Sequence[Span], run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""

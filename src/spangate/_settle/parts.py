@@ -19,6 +19,7 @@ from spangate._run import Run
 from spangate._settle.beside import Beside
 from spangate._settle.claims import Claims
 from spangate._settle.decide import Decider
+from spangate._settle.log_records import hand_over
 from spangate._settle.look import Look, Looks, read
 from spangate._settle.patience import Patience
 
@@ -134,6 +135,7 @@ class Parts:
         self._let_pass(tree, look, _finished(look.spans, outside, kept, at_once=at_once))
         if forced is not None:
             tree.cut |= _ids(span for span in outside if span.end_ns is None)
+            hand_over(self._buffer.take_records(tree, _ids(outside)), "none", self._buffer.rest)
             tree.opened_at = now  # so that it does not reach the same bound again at once
 
     def _divide(self, tree: Tree, root: Span, spans: Sequence[Span]) -> tuple[list[Part], list[Span]]:

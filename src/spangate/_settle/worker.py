@@ -133,7 +133,7 @@ class Worker:
             for flush in flushes:
                 if flush not in patient:
                     flush.complete = flush.complete and (flush.closing or not waiting)
-                    self._sender.put_flush(flush)
+                    flush.settled(self._sender.put_flush)
             flushes = patient
             if flushes:
                 self._buffer.wait(_STEP_S, _STEP_S)

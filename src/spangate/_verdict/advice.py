@@ -231,6 +231,14 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "a required gate had no evidence to judge",
             "Record what it names, or do not require it.",
         ),
+        "logs.orphan_record": Advice(
+            "a log record of the run names none of its spans",
+            "It was emitted where the run's context was lost, or in a span of another provider: hand the context on.",
+        ),
+        "logs.after_close": Advice(
+            "a log record came when the span that it names had ended",
+            "Something went on after its span was closed: end the span when its work is done, not before.",
+        ),
         "receiver.refused": Advice(
             "a program of the run sent spans that the receiver did not take, so they are missing",
             "Raise the bound that is named (Receiver), or have the program send less at once.",
