@@ -20,14 +20,14 @@ LAYERS = {
         _canonical _codes _errors _keys _names _notes _paced _policy_types _records _redaction _run _settings _units
         _version""",
     "questions": """
-        _cites _dialects _exits _failures _fingerprint _forest _lineage _membership _payload _surroundings _usage
+        _cites _dialects _exits _failures _fingerprint _forest _lineage _loops _membership _payload _surroundings _usage
         _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _hosts _pace _policy _receiver _recording.source _repeatable _sdk
+        _arrival _attach _hosts _native _pace _policy _receiver _recording.source _repeatable _sdk
         _telemetry archive process""",
     "adapter": "_adapter _stamp",
     "release": "_release",
@@ -52,7 +52,7 @@ EXCEPTIONS = {
 }
 
 THREADING = {
-    *("_buffer.held", "_receiver.door", "_receiver.server", "_settle.worker", "_telemetry"),
+    *("_buffer.held", "_native.course", "_receiver.door", "_receiver.server", "_settle.worker", "_telemetry"),
     *("_release", "_release.flush", "_release.line", "_release.tries"),
 }
 """Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""

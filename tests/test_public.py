@@ -28,6 +28,7 @@ NAMES = [
     "install",
     "judge",
     "load_policy",
+    "run",
     "strict_gates",
 ]
 MODULES = ["archive", "cli", "gates", "process", "testing"]
@@ -37,6 +38,7 @@ GATES = [
     "Completeness",
     "Exits",
     "Forest",
+    "Halt",
     "Timing",
     "Policy",
     "GATES",

@@ -8,14 +8,16 @@ does that settles what is over.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import repeat, takewhile
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from spangate._buffer.receiving import Receiving
 from spangate._buffer.trace import is_live, take_one
 from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree, glimpse_of
 
+_NONE: Final[Mapping[Tree, Decided]] = MappingProxyType({})
 _STRIDE = 256
 """So many spans are put in their places while the hooks wait for the lock."""
 
@@ -97,7 +99,8 @@ class Buffer(Receiving):
         with self._lock:
             ended = list(self._ended)
         for tree in ended:
-            self.absorb(tree)
+            for one in (tree, *tree.bound):
+                self.absorb(one)
         return ended
 
     def is_in_decided(self, order: int) -> bool:
@@ -122,15 +125,22 @@ class Buffer(Receiving):
             self._absorb(tree, [*tree.arrived])
             return glimpse_of(tree)
 
-    def close(self, tree: Tree, decided: Decided, activity: int) -> bool:
-        """Take a whole tree out for good. False if it is gone, or has changed since ``activity`` was read."""
+    def close(self, tree: Tree, decided: Decided, activity: int, joined: Mapping[Tree, Decided] = _NONE) -> bool:
+        """Take a whole tree out for good, with those bound to it. False if it is gone, or has changed.
+
+        ``activity`` was read when somebody looked; ``joined`` are the trees that were bound to it then, each with what
+        is to be remembered of it.
+        """
         with self._lock:
             if tree not in self._trees:
                 return False
-            self._withdraw(tree)
+            for one in (tree, *tree.bound):
+                self._withdraw(one)
             if tree.activity != activity:
                 return False
             self._decide(tree, decided)
+            for own, its in joined.items():
+                self._decide(own, its)
             return True
 
     def seize(self, tree: Tree, decided: Decided) -> Glimpse | None:
@@ -199,9 +209,18 @@ class Buffer(Receiving):
             tree.gone += before - tree.activity + 1
             self._remember(tree, decided, open_ids)
             self._follow(tree, ids, decided)
+            self._close_taken_runs(tree, ids, decided)
             if not tree.spans:
                 self._forget(tree)
             return tree.activity
+
+    def _close_taken_runs(self, tree: Tree, ids: Sequence[int], decided: Decided) -> None:
+        """Let go of the runs among what was taken. What is bound to one, and is not decided with it, is late."""
+        for span_id in tree.opened.keys() & {*ids} if tree.opened else ():
+            self._opened.pop(tree.opened.pop(span_id), None)
+            for own in [own for own, root_id in tree.bound.items() if root_id == span_id]:
+                own.standing, own.above = "late", decided
+                self._unbind(own)
 
     def _pop_all(self, tree: Tree, ids: Sequence[int], seen: Sequence[Any]) -> list[Any]:
         """Take spans out of a tree; of very many in C, since every hook waits for that."""
@@ -241,6 +260,9 @@ class Buffer(Receiving):
         with self._lock:
             decided.ruling, decided.verdict_span_id = ruling, verdict_span_id
             waiting, decided.waiting = decided.waiting, ()
+            for its in decided.joined:
+                its.ruling, its.verdict_span_id = ruling, verdict_span_id
+                waiting, its.waiting = [*waiting, *its.waiting], ()
             return waiting
 
     def free_claims(self, host: Tree, claims: Collection[Tree]) -> None:
@@ -261,6 +283,7 @@ class Buffer(Receiving):
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
         self._free_claims(tree, list(tree.claims))
+        self._close_runs(tree)
         if self._traces[tree.trace_id].drop_tree(tree):
             del self._traces[tree.trace_id]
 
@@ -273,7 +296,7 @@ class Buffer(Receiving):
             ended += sum(tree.received_count for tree in self._trees)
             ended += sum(received.count for _, received in self._received_late)
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
-            self._received_late = []
+            self._received_late, self._opened = [], {}
             self._count = self._unread = 0
             return ended
 

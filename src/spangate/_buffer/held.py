@@ -2,7 +2,8 @@
 
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
 whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
-ended after, ``_received_late`` what programs sent after theirs. It is read and written under ``_lock``. ``_count`` is
+ended after, ``_received_late`` what programs sent after theirs. ``_opened`` finds by run id
+the tree and the span of a run that the program has opened. It is read and written under ``_lock``. ``_count`` is
 how many spans there is room given to, ``_unread`` the bytes of what was sent and nobody has read. ``_armed`` says that
 the worker will look by itself within ``settle_s``, so that an ending span need not wake it.
 
@@ -82,6 +83,7 @@ class Held:
         self._late: dict[Decided, None] = {}
         self._received_late: list[tuple[Decided, Received]] = []
         self._count = self._unread = 0
+        self._opened: dict[str, tuple[Tree, int]] = {}
         self._armed = False
         self._asked = False
         self._order = 0

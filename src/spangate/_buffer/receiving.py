@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from spangate._buffer.hearing import Hearing
 from spangate._buffer.held import FRESH_LIMIT
+from spangate._buffer.opening import Opening
 from spangate._buffer.received import Received, Reception
 from spangate._buffer.tree import SPAN_OVERHEAD, Decided, Tree
 
 
-class Receiving(Hearing):
+class Receiving(Opening):
     """The same trees, as whoever takes in what programs send sees them. Where a span is 0, nobody knows which it is."""
 
     def holds(self, trace_id: int, span_id: int) -> bool:

@@ -11,6 +11,7 @@ from spangate.gates.cardinality import Cardinality
 from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
 from spangate.gates.forest import Forest
+from spangate.gates.halt import Halt
 from spangate.gates.timing import Timing
 
 __all__ = [
@@ -20,13 +21,14 @@ __all__ = [
     "Completeness",
     "Exits",
     "Forest",
+    "Halt",
     "Policy",
     "Timing",
     "default_gates",
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Halt, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 
