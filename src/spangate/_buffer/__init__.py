@@ -177,12 +177,17 @@ class Buffer(Receiving):
             self._memory.remember(decided, [])
 
     def take(
-        self, tree: Tree, members: Sequence[tuple[int, Any]], decided: Decided, activity: int | None = None
+        self,
+        tree: Tree,
+        members: Sequence[tuple[int, Any]],
+        decided: Decided,
+        activity: int | None = None,
+        joined: Collection[Tree] = (),
     ) -> int | None:
         """Take some spans out of a piecewise tree; ``decided`` remembers them. The last one takes the tree along.
 
         ``members`` are ids with the spans as they were when somebody looked. What has ended since then counts as an
-        end that came late.
+        end that came late. ``joined`` are trees bound to them that the caller takes next.
 
         Returns:
             The tree's activity afterwards. None, and nothing is taken, if the tree is gone or its activity is not
@@ -209,17 +214,18 @@ class Buffer(Receiving):
             tree.gone += before - tree.activity + 1
             self._remember(tree, decided, open_ids)
             self._follow(tree, ids, decided)
-            self._close_taken_runs(tree, ids, decided)
+            self._close_taken_runs(tree, ids, decided, joined)
             if not tree.spans:
                 self._forget(tree)
             return tree.activity
 
-    def _close_taken_runs(self, tree: Tree, ids: Sequence[int], decided: Decided) -> None:
-        """Let go of the runs among what was taken. What is bound to one, and is not decided with it, is late."""
+    def _close_taken_runs(self, tree: Tree, ids: Sequence[int], decided: Decided, joined: Collection[Tree]) -> None:
+        """Let go of the runs among what was taken. What is bound to one, and is not ``joined`` to it, is late."""
         for span_id in tree.opened.keys() & {*ids} if tree.opened else ():
             self._opened.pop(tree.opened.pop(span_id), None)
             for own in [own for own, root_id in tree.bound.items() if root_id == span_id]:
-                own.standing, own.above = "late", decided
+                if own not in joined:
+                    own.standing, own.above = "late", decided
                 self._unbind(own)
 
     def _pop_all(self, tree: Tree, ids: Sequence[int], seen: Sequence[Any]) -> list[Any]:

@@ -181,7 +181,7 @@ class Parts:
         bound = self._bound_to(tree, part)
         if is_quiet and any(other.open for other in bound):
             return False
-        if not self._take(tree, part, look, decided, is_quiet=is_quiet):
+        if not self._take(tree, part, look, decided, bound, is_quiet=is_quiet):
             return False
         tree.runs += 1
         self._buffer.free_claims(tree, candidates)
@@ -197,12 +197,14 @@ class Parts:
         self._claims.decide(run, part.bearer, decided, candidates)
         return True
 
-    def _take(self, tree: Tree, part: Part, look: Look, decided: Decided, *, is_quiet: bool) -> bool:
+    def _take(
+        self, tree: Tree, part: Part, look: Look, decided: Decided, bound: Collection[Tree], *, is_quiet: bool
+    ) -> bool:
         members = _members(part.spans)
         if not is_quiet:
-            return self._buffer.take(tree, members, decided) is not None
+            return self._buffer.take(tree, members, decided, None, bound) is not None
         activity = look.activity
-        while self._buffer.take(tree, members, decided, activity) is None:
+        while self._buffer.take(tree, members, decided, activity, bound) is None:
             activity, fresh = self._buffer.since(tree, look.ids)
             below = {span.parent_id for span in read(fresh).spans}
             if not self._buffer.is_held(tree) or not below.isdisjoint(decided.span_ids or _ids(part.spans)):
