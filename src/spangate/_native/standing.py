@@ -29,8 +29,13 @@ class Standing:
         self._token = context.attach(self.inside)
 
     def leave(self) -> None:
-        """Make current again what was so before; in another thread or task than it was entered in, nothing."""
+        """Make current again what was so before, unless something around it was left first.
+
+        In another thread or task than it was entered in nothing changes.
+        """
         token, self._token = self._token, None
+        if not self._is_around(context.get_current()):
+            return
         if isinstance(token, Token):  # OpenTelemetry's own way would log an error for the other task
             with contextlib.suppress(ValueError, RuntimeError):
                 token.var.reset(token)
@@ -43,10 +48,13 @@ class Standing:
         A thread that knows nothing of the loop is not inside, and what it opens belongs here all the same.
         """
         current = context.get_current()
-        standing = _here(current)
+        return current if self._is_around(current) else self.inside
+
+    def _is_around(self, inside: Context) -> bool:
+        standing = _here(inside)
         while standing is not None and standing is not self:
             standing = standing._above  # noqa: SLF001  of its own kind
-        return self.inside if standing is None else current
+        return standing is self
 
 
 def _here(inside: Context) -> Standing | None:
