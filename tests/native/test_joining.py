@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,8 @@ from spangate import default_gates, process
 from spangate._native.agent_run import AgentRun
 from spangate.gates import Forest, Policy
 from spangate.process import Receiver
-from tests.live.gated import LONG, LOOKS, Gated, said
+from tests.live.gated import LONG, LOOKS, Gated, Stepped, said
+from tests.live.test_races import just_before
 
 CHILD = [sys.executable, str(Path(__file__).with_name("child.py"))]
 SPLIT = "fail forest.multiple_roots forest.multiple_trace_ids"
@@ -368,11 +369,106 @@ class TestPrograms:
             assert own[0] == "pass"
             assert own[1].startswith(f"{run.run_id}-")
 
+    def test_also_one_that_a_thread_starts_which_knows_the_run_alone(
+        self,
+        gated: Gated,
+        receiving: bool,  # noqa: FBT001  a fixture
+    ) -> None:
+        told: list[dict[str, Any]] = []
+
+        def work(run_id: str) -> None:
+            context.attach(carrying(run_id))
+            told.append(self.told())
+
+        with loop(gated) as run:
+            elsewhere(lambda: work(run.run_id))
+        assert said(verdict(gated)) == SPLIT
+        assert (told[0]["environment"], told[0]["run"]) == (run.run_id,) * 2
+        assert verdict(gated).totals.spans_started == 4 + 1 + 5 * receiving
+
     def test_also_below_a_request(self, gated: Gated) -> None:
         with gated.get_tracer("web").start_as_current_span("POST /ask", kind=SpanKind.SERVER), loop(gated) as run:
             told = self.told()
         assert told["environment"] == run.run_id
         assert said(verdict(gated)) == "pass"
+
+
+class TestMoments:
+    """What happens between a look at a run and its decision."""
+
+    @staticmethod
+    def gated() -> Stepped:
+        return Stepped(settle_s=1.0, grace_s=60.0, gates=default_gates())
+
+    def test_a_trace_that_begins_then_is_part_of_the_run(self) -> None:
+        gated = self.gated()
+        with loop(gated) as run:
+            pass
+        begun: list[trace.Span] = []
+        just_before(gated, "close", lambda: begun.append(start(gated, "tool", run.run_id)))
+        gated.look(2.0)
+        assert gated.verdicts == []
+        begun[0].end()
+        gated.look(4.0)
+        assert said(gated.verdicts[0]) == SPLIT
+
+    def test_a_span_that_starts_then_in_such_a_trace_is_waited_for(self) -> None:
+        gated = self.gated()
+        with loop(gated) as run:
+            fresh = start(gated, "tool", run.run_id)
+            fresh.end()
+        begun: list[trace.Span] = []
+        just_before(gated, "close", lambda: begun.append(gated.start("generation", under=cast("Any", fresh))))
+        gated.look(2.0)
+        assert gated.verdicts == []
+        begun[0].end()
+        gated.look(4.0)
+        assert "completeness.open_span" not in said(gated.verdicts[0])
+        assert gated.verdicts[0].totals.spans_started == 6
+
+    def test_a_trace_that_begins_when_a_run_below_a_request_is_taken_is_late(self) -> None:
+        gated = self.gated()
+        request = gated.start("entry", "POST /ask")
+        with trace.use_span(request), loop(gated) as run:
+            pass
+        gated.look(0.0)
+        begun: list[trace.Span] = []
+        just_before(gated, "take", lambda: begun.append(start(gated, "agent", run.run_id)))
+        gated.look(2.0)
+        assert [said(one) for one in gated.verdicts] == ["pass"]
+        begun[0].end()
+        request.end()
+        gated.look(4.0)
+        gated.look(6.0)
+        assert [said(one) for one in gated.verdicts[1:]] == ["fail forest.late_child"]
+
+
+def test_threads_that_carry_a_run_lose_nothing_whenever_it_ends() -> None:
+    gated = Gated(gates=[*default_gates(), WHOLE], settle_s=0.001, grace_s=5.0)
+    rounds, workers, runs = 40, 4, 5
+
+    def work(run_id: str) -> None:
+        for _ in range(rounds):
+            with gated.get_tracer("app").start_as_current_span("other", carrying(run_id)) as root:
+                gated.start("other", under=cast("Any", root)).end()
+
+    for _ in range(runs):
+        with loop(gated) as run:
+            threads = [threading.Thread(target=work, args=(run.run_id,)) for _ in range(workers)]
+            for thread in threads:
+                thread.start()
+        gated.flush()
+        for thread in threads:
+            thread.join(10)
+    gated.gate.shutdown()
+    assert len(gated.verdicts) == runs
+    assert gated.gate.losses == {}
+    assert len(gated.exported) == runs * (workers * rounds * 2 + 4)
+    ids = [span.context.span_id for span in gated.exported]
+    assert len(ids) == len({*ids})
+    assert {(span.attributes or {})["spangate.run_id"] for span in gated.exported} == {
+        verdict.run_id for verdict in gated.verdicts
+    }
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["open", "close", "child", "flush"]), st.integers(0, 3)), max_size=12)
