@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from opentelemetry import baggage, context, trace
@@ -246,6 +247,66 @@ def test_arguments_that_are_no_json_are_never_taken_for_equal(provider: GatedPro
                     tool.result(object())
     assert attempts(provider) == [1, 1]
     assert "agent.input_hash" not in facts(named(provider, "agent.tool")[0], "agent.")
+
+
+class Message:
+    """A client's object, as pydantic's are."""
+
+    def __init__(self, **fields: Any) -> None:
+        self._fields = fields
+
+    def model_dump(self, *, exclude_none: bool) -> dict[str, Any]:
+        return {key: value for key, value in self._fields.items() if not (exclude_none and value is None)}
+
+
+def hashes_of(messages: Any, calls: Any) -> Any:
+    with GatedProvider() as provider, spangate.run(max_iters=1, tracer_provider=provider) as run:
+        for it in run.iterations():
+            with it.llm("small", messages, response_format={"type": "json"}) as call:
+                call.answer("ok", tool_calls=calls, input_tokens=1, output_tokens=1)
+    (span,) = named(provider, "agent.llm")
+    return facts(span, "agent.", "prompt.", "gen_ai.request.response_format")
+
+
+def test_a_clients_own_objects_are_what_they_say() -> None:
+    call = {"id": "c1", "function": {"name": "look", "arguments": "{}"}}
+    objects = [Message(role="user", content="count", name=None)], [Message(id="c1", function=call["function"])]
+    told = hashes_of(*objects)
+    assert told == hashes_of([{"role": "user", "content": "count"}], [call])
+    assert told["gen_ai.request.response_format"] == '{"type": "json"}'
+    assert "prompt.hash" in told
+
+
+CIRCLE: list[Any] = []
+CIRCLE += [CIRCLE, CIRCLE]
+ODD: list[Any] = [
+    object(),
+    CIRCLE,
+    Mock(),
+    {("a", "b"): 1},
+    b"bytes",
+    float("nan"),
+    "\ud800",
+    [None, object()],
+    {1: 2, "1": 3},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("record_content", [False, True])
+def test_what_cannot_be_written_costs_nobody_anything(odd: Any, record_content: bool) -> None:  # noqa: FBT001  drawn
+    with (
+        GatedProvider() as provider,
+        spangate.run(max_iters=1, record_content=record_content, tracer_provider=provider) as run,
+    ):
+        for it in run.iterations():
+            with it.llm("small", [odd], tools=[odd], top_p=odd) as call:
+                call.answer("ok", tool_calls=[odd], input_tokens=1, output_tokens=1)
+            with it.llm("small", [{"role": "user", "content": odd, "tool_calls": [odd]}]) as call:
+                call.answer("ok", input_tokens=1, output_tokens=1)
+            with it.tool("look", odd, schema=odd) as tool:
+                tool.result(odd)
+    assert [span.name for span in provider.released][-1] == "agent.run"
 
 
 def test_what_an_iteration_works_on_may_be_said(provider: GatedProvider) -> None:

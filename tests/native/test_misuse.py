@@ -122,7 +122,7 @@ REFUSED = [
     (tool_after_the_halt, "the run has halted ('done') and does nothing more: call halt() last"),
     (model_after_the_halt, "the run has halted ('done') and does nothing more: call halt() last"),
     (iteration_after_the_halt, "the run has halted ('done') and does nothing more: call halt() last"),
-    (tool_in_an_iteration_that_is_over, "iteration 1 is over: take up tool 'look' in the one that is open"),
+    (tool_in_an_iteration_that_is_over, "tool 'look' is outside an iteration (1 is over): do it in one that is open"),
     (one_too_many, "max_iters=2 are used up: halt the run, with 'budget_exhausted' or 'done'"),
     (a_call_twice, "tool 'look' was entered before: make another for another call"),
     (a_result_before_the_call, "tool 'look' has not begun: write 'with' before it"),

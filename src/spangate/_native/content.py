@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from spangate._canonical import canonical_hash, text_hash
+from spangate._redaction import MAX_DEPTH
 
-Messages: TypeAlias = "str | Sequence[Mapping[str, Any]]"
+Messages: TypeAlias = "str | Sequence[Any]"
 
 
 def digest(value: Any) -> str | None:
-    """Return the hash of a value, of a text as it stands; None for what is absent or no JSON: it has none."""
+    """Return the hash of a value, of a text as it stands; None for what is absent or no JSON, which has none."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -23,19 +24,48 @@ def digest(value: Any) -> str | None:
         return None
 
 
+def plain(value: Any, around: frozenset[int] = frozenset()) -> Any:
+    """Return a value as JSON has it, where it is made of mappings, lists and a client's own objects (pydantic).
+
+    ``around`` are the identities of what it is inside of: what holds itself, or is too deep, is left as it is.
+    """
+    if isinstance(value, (str, int, float)) or value is None or id(value) in around or len(around) == MAX_DEPTH:
+        return value
+    inside = around | {id(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(inner, inside) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner, inside) for inner in value]
+    try:
+        return value.model_dump(exclude_none=True)
+    except (AttributeError, TypeError, ValueError):  # not such an object after all
+        return value
+
+
 def written(value: Any) -> str:
     """Write a value as text: JSON, with whatever is none as its own text."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys that are no texts, a circle
+        return repr(value)
+
+
+def attribute(value: Any) -> Any:
+    """Return a value as an attribute can hold it: what is neither plain nor a list of such is written as text."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return value if all(isinstance(item, (str, int, float)) for item in items) else written(value)
 
 
 def messages_of(messages: Messages) -> list[dict[str, Any]]:
     """Return messages with their parts: a text is one of the user, those with ``content`` are chat messages."""
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
-    return [_message(message) for message in messages]
+    return [_message(message) if isinstance(message, Mapping) else {"content": message} for message in messages]
 
 
-def answer_of(text: str | None, calls: Sequence[Mapping[str, Any]], finish_reason: str | None) -> list[dict[str, Any]]:
+def answer_of(text: str | None, calls: Sequence[Any], finish_reason: str | None) -> list[dict[str, Any]]:
     """Return the message that a model answered with."""
     message = _message({"role": "assistant", "content": text, "tool_calls": calls})
     return [message if finish_reason is None else {**message, "finish_reason": finish_reason}]
@@ -53,7 +83,7 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content_parts(content: Any) -> Iterator[Any]:
-    for block in [content] if isinstance(content, str) else content or ():
+    for block in content if isinstance(content, (list, tuple)) else () if content is None else (content,):
         is_text = isinstance(block, Mapping) and isinstance(block.get("text"), str)
         if isinstance(block, str) or is_text:
             yield {"type": "text", "content": block if isinstance(block, str) else block["text"]}
@@ -61,9 +91,13 @@ def _content_parts(content: Any) -> Iterator[Any]:
             yield block
 
 
-def _call_parts(calls: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _call_parts(calls: Iterable[Any]) -> Iterator[Any]:
     for call in calls:
-        asked = call.get("function", call)
+        if not isinstance(call, Mapping):
+            yield call
+            continue
+        function = call.get("function")
+        asked = function if isinstance(function, Mapping) else call
         yield {
             "type": "tool_call",
             "id": call.get("id"),

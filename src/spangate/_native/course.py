@@ -109,7 +109,7 @@ class Course:
         with self._lock:
             self.check()
             if self._turn is not turn:
-                raise LoopError(f"iteration {turn.number} is over: take up {name} in the one that is open")
+                raise LoopError(f"{name} is outside an iteration ({turn.number} is over): do it in one that is open")
             turn.open[work] = name
 
     def put_down(self, turn: Turn, work: object) -> None:

@@ -10,7 +10,7 @@ from opentelemetry.trace import Span
 
 from spangate._dialects._base import Request
 from spangate._dialects.genai import CALL_ID
-from spangate._native.content import Messages, digest
+from spangate._native.content import Messages, digest, plain
 from spangate._native.course import Turn
 from spangate._native.loop import Loop
 from spangate._native.model_call import ModelCall
@@ -65,7 +65,7 @@ class Iteration:
         messages: Messages | None = None,
         *,
         system: str | None = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Any] | None = None,
         temperature: float | None = None,
         role: str = "assistant",
         provider: str | None = None,
@@ -88,7 +88,7 @@ class Iteration:
             params: The other decoding parameters under the names of the conventions, as ``top_p=0.9``.
         """
         asked = {"model": model, "temperature": temperature, "system": system, "messages": messages, "tools": tools}
-        given: dict[str, Any] = {part: value for part, value in asked.items() if value is not None}
+        given: dict[str, Any] = {part: plain(value) for part, value in asked.items() if value is not None}
         request = Request(**given, params=params)
         facts = {"agent.role": role, "gen_ai.provider.name": provider, **evidence(caused_by, generation_id)}
         return ModelCall(self._loop, self._turn, request, facts)

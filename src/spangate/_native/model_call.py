@@ -11,7 +11,7 @@ from spangate._dialects import _genai_values as genai
 from spangate._dialects._base import Request
 from spangate._dialects.genai import OPERATION
 from spangate._fingerprint import fingerprint
-from spangate._native.content import answer_of, digest, messages_of, written
+from spangate._native.content import answer_of, attribute, digest, messages_of, plain, written
 from spangate._native.course import Turn
 from spangate._native.loop import Loop
 from spangate._native.work import Work
@@ -31,7 +31,7 @@ class ModelCall(Work):
         known = {
             OPERATION: "chat",
             "agent.input_hash": self._input_hash,
-            **{f"gen_ai.request.{name}": value for name, value in request.params.items()},
+            **{f"gen_ai.request.{name}": attribute(value) for name, value in request.params.items()},
             **fingerprint(request, source="explicit"),
             **(_content(request) if loop.recorder.records_content else {}),
             **facts,
@@ -54,7 +54,7 @@ class ModelCall(Work):
         input_tokens: int | None = None,
         output_tokens: int | None = None,
         cached_tokens: int | None = None,
-        tool_calls: Sequence[Mapping[str, Any]] = (),
+        tool_calls: Sequence[Any] = (),
         finish_reason: str | None = None,
         response_id: str | None = None,
         model: str | None = None,
@@ -72,7 +72,7 @@ class ModelCall(Work):
             response_id: The id that the provider gave the answer.
             model: The model that answered, if the provider says.
         """
-        calls = [dict(call) for call in tool_calls]
+        calls = plain(tool_calls)
         self._set(
             {
                 "agent.output_hash": digest({"text": text, "tool_calls": calls} if calls else text),

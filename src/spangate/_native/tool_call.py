@@ -7,7 +7,7 @@ from typing import Any
 
 from spangate._dialects.genai import ARGUMENTS, OPERATION, RESULT, TOOL_NAME
 from spangate._errors import LoopError
-from spangate._native.content import digest, written
+from spangate._native.content import digest, plain, written
 from spangate._native.course import Turn
 from spangate._native.loop import Loop
 from spangate._native.recorder import error_name, fail
@@ -23,8 +23,9 @@ class ToolCall(Work):
         self, loop: Loop, turn: Turn, tool: str, arguments: Any, schema: Any, facts: Mapping[str, Any]
     ) -> None:
         self._tool = tool
+        arguments = plain(arguments)
         self._input_hash = digest(arguments)
-        self._schema_hash = digest(schema)
+        self._schema_hash = digest(plain(schema))
         self._error: str | None = None
         shows_arguments = loop.recorder.records_content and arguments is not None
         known = {
@@ -62,6 +63,7 @@ class ToolCall(Work):
 
     def result(self, value: Any) -> None:
         """Record what the tool returned: its size, its hash and, if content is recorded, all of it."""
+        value = plain(value)
         text = written(value)
         self._set(
             {
