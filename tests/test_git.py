@@ -500,6 +500,12 @@ class Hearing:
     def tree_id_of(self, trace_id: int, span_id: int) -> str | None:  # noqa: ARG002  the protocol's
         return None
 
+    def open_run(self, run_id: str, trace_id: int, span_id: int, *, is_own: bool) -> None:
+        pass
+
+    def has_open_run(self, run_id: str) -> bool:  # noqa: ARG002  the protocol's
+        return False
+
     def take_exit(self, row: Exit) -> None:
         self.told.append(row)
 

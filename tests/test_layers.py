@@ -20,15 +20,15 @@ LAYERS = {
         _canonical _codes _errors _globs _keys _names _notes _paced _policy_types _records _redaction _run _settings
         _units _version""",
     "questions": """
-        _cites _dialects _exits _failures _fingerprint _forest _journal _lineage _log_evidence _membership _payload
-        _surroundings _timing _usage _verdict""",
+        _cites _dialects _exits _failures _fingerprint _forest _journal _lineage _log_evidence _loops _membership
+        _payload _surroundings _timing _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _git _hosts _log_telemetry _pace _paths _policy _receiver _recording.source _repeatable _sdk
-        _telemetry _worktree archive files process""",
+        _arrival _attach _git _hosts _log_telemetry _native _pace _paths _policy _receiver _recording.source _repeatable
+        _sdk _telemetry _worktree archive files process""",
     "adapter": "_adapter _stamp",
     "release": "_release",
     "settling": "_settle",
@@ -52,9 +52,9 @@ EXCEPTIONS = {
 }
 
 THREADING = {
-    *("_buffer.held", "_log_processor", "_log_telemetry", "_receiver.door", "_receiver.server", "_settle.watches"),
+    *("_buffer.held", "_log_processor", "_log_telemetry", "_native.course", "_receiver.door", "_receiver.server"),
     *("_release", "_release.flush", "_release.line", "_release.outlet", "_release.tries"),
-    *("_settle.worker", "_telemetry", "_worktree"),
+    *("_settle.watches", "_settle.worker", "_telemetry", "_worktree"),
 }
 """Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""
 

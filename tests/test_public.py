@@ -29,6 +29,7 @@ NAMES = [
     "install",
     "judge",
     "load_policy",
+    "run",
     "strict_gates",
 ]
 MODULES = ["archive", "cli", "files", "gates", "process", "testing"]
@@ -38,6 +39,7 @@ GATES = [
     "Completeness",
     "Exits",
     "Forest",
+    "Halt",
     "Timing",
     "Worktree",
     "Policy",

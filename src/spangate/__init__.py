@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spangate._install import install
     from spangate._judge import judge
     from spangate._log_processor import GateLogRecordProcessor
+    from spangate._native import run
     from spangate._policy import load_policy
     from spangate._processor import GateSpanProcessor
     from spangate._records import Finding, Gate, Span, Verdict
@@ -33,6 +34,7 @@ __all__ = [
     "install",
     "judge",
     "load_policy",
+    "run",
     "strict_gates",
 ]
 
@@ -53,6 +55,7 @@ _HOMES = {
     "install": "_install",
     "judge": "_judge",
     "load_policy": "_policy",
+    "run": "_native",
     "strict_gates": "gates",
 }
 

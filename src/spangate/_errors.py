@@ -58,3 +58,16 @@ class PolicyError(SpangateError):
     def __str__(self) -> str:
         """Read as ``file: key: what is wrong``."""
         return ": ".join(part for part in (self.source, self.key, self.what) if part)
+
+
+class LoopError(SpangateError):
+    """A step of a loop of yours that its rules refuse. Nothing has happened but what the message says.
+
+    Args:
+        what: what was refused, and what to do instead.
+        halt_reason: for what the run halts if this error leaves it.
+    """
+
+    def __init__(self, what: str, halt_reason: str = "tool_error") -> None:
+        super().__init__(what)
+        self.halt_reason = halt_reason

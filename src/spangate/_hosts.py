@@ -10,9 +10,10 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from opentelemetry import context
+from opentelemetry import baggage, context
 from opentelemetry.context import Context
 
+from spangate import _keys as keys
 from spangate._records import Exit, Finding
 
 
@@ -21,6 +22,15 @@ class Host(Protocol):
 
     def tree_id_of(self, trace_id: int, span_id: int) -> str | None:
         """Return the id of the tree that holds a span, None if none here does."""
+
+    def open_run(self, run_id: str, trace_id: int, span_id: int, *, is_own: bool) -> None:
+        """Have what carries this run id belong to the run that a span opens, if a tree here holds it.
+
+        The tree takes the id if it ``is_own``: made for this very run.
+        """
+
+    def has_open_run(self, run_id: str) -> bool:
+        """Say whether a run with this id is open here."""
 
     def take_exit(self, row: Exit) -> None:
         """Keep an exit with the tree that holds its span, if one here does."""
@@ -57,12 +67,33 @@ def _alive() -> list[Host]:
 
 
 def run_id_of(trace_id: int, span_id: int) -> str | None:
-    """Return the id of the tree that holds a span, which is what the programs of its run inherit. None: nobody does."""
+    """Return the id of the tree that holds a span, which is what the programs of its run inherit. None: nobody does.
+
+    Inside a run that the program has opened itself it is that run's, which the current context carries.
+    """
     for host in _alive():
         tree_id = host.tree_id_of(trace_id, span_id)
         if tree_id is not None:
-            return tree_id
+            carried = carried_run_id(None)
+            return carried if carried is not None and host.has_open_run(carried) else tree_id
     return None
+
+
+def open_run(run_id: str, trace_id: int, span_id: int, *, is_own: bool) -> None:
+    """Tell every host that a span opens a run, by whose id it knows from now on what belongs to it."""
+    for host in _alive():
+        host.open_run(run_id, trace_id, span_id, is_own=is_own)
+
+
+def with_run_id(run_id: str, around: Context) -> Context:
+    """Return a context that carries the id of a run, as baggage."""
+    return baggage.set_baggage(keys.RUN_ID, run_id, around)
+
+
+def carried_run_id(inside: Context | None) -> str | None:
+    """Return the id of the run that a context carries; None: the current one."""
+    carried = baggage.get_baggage(keys.RUN_ID, inside)
+    return carried if isinstance(carried, str) and carried else None
 
 
 def open_way(way: Way) -> None:

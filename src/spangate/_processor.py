@@ -14,7 +14,7 @@ from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._forest import Unit
 from spangate._hosts import announce, hand_on_in_time, open_way
-from spangate._membership import Membership, membership
+from spangate._membership import RUN_ID, Membership, membership
 from spangate._pace import Pace
 from spangate._quick_hooks import QuickHooks
 from spangate._receiver import Receiver
@@ -111,7 +111,7 @@ class GateSpanProcessor(QuickHooks):
         self._exporters = _exporters(exporter, member)
         buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace, lighten)
         kinds = tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS
-        placer = Placer(buffer, kinds, None if member is None else member.run_id)
+        placer = Placer(buffer, kinds, None if member is None else member.run_id, os.environ.get(RUN_ID))
         telemetry = Telemetry(buffer.count_spans)
         self._max_held_bytes = max_held_bytes
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])

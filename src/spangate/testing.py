@@ -59,9 +59,9 @@ class GatedProvider(TracerProvider):
     everything, as at the end of a program; inside the block :meth:`settle` judges what is over. The assertions settle
     first.
 
-    Trace, span and run ids are the same in every test. So are the times of spans that are started and ended without
-    times of their own; events keep the real time, which the SDK lets nobody set from outside. Ids follow the order in
-    which spans start: threads that race get them as they come.
+    Trace, span and run ids are the same in every test (that of :func:`spangate.run` if you give it one). So are the
+    times of spans that are started and ended without times of their own; events keep the real time, which the SDK lets
+    nobody set from outside. Ids follow the order in which spans start: threads that race get them as they come.
 
     Args:
         gates: As for :class:`spangate.GateSpanProcessor`; None means the default gates.

@@ -18,8 +18,10 @@ from opentelemetry import baggage
 from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadWriteLogRecord
 from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Span
 from opentelemetry.trace import SpanKind, use_span
 
+import spangate
 from spangate import Finding, GateLogRecordProcessor, GateSpanProcessor, Run, _processor
 from spangate._records import LogRecord
 from spangate._verdict.levels import Policy
@@ -199,7 +201,9 @@ NOTES: list[Any] = [
         id="a span that is not there",
     ),
     pytest.param(
-        lambda it, _agent, _ended: it.log("x", context=baggage.set_baggage("spangate.run_id", run_id(it), Context())),
+        lambda it, agent, _ended: it.log(
+            "x", context=baggage.set_baggage("spangate.run_id", run_id(it, agent), Context())
+        ),
         ["logs.orphan_record"],
         id="no span, and the run's baggage",
     ),
@@ -212,8 +216,22 @@ NOTES: list[Any] = [
 ]
 
 
-def run_id(it: Logged) -> str:
-    return str(it.gate._buffer.held()[0].tree_id)
+def run_id(it: Logged, agent: Span) -> str:
+    """Open a run at a span, as ``spangate.run`` does, and return its id."""
+    opened = context_of(agent)
+    it.gate._buffer.open_run("kitchen", opened.trace_id, opened.span_id, is_own=True)
+    return "kitchen"
+
+
+def test_what_a_run_of_the_programs_own_logs_outside_of_its_trace_is_found_by_its_baggage() -> None:
+    it = Logged()
+    with spangate.run(max_iters=1, tracer_provider=it) as run:
+        for _ in run.iterations():
+            carried = baggage.get_baggage("spangate.run_id")
+            it.log("x", context=baggage.set_baggage("spangate.run_id", carried, Context()))
+            run.halt("done")
+    assert it.left == ["x"]
+    assert it.notes == ["logs.orphan_record"]
 
 
 @pytest.mark.parametrize(("emit", "codes"), NOTES)

@@ -8,14 +8,16 @@ What the hooks do stands in :mod:`spangate._buffer.intake`, with the state, what
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import repeat, takewhile
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from spangate._buffer.keeping import Keeping
 from spangate._buffer.trace import is_live, take_one
 from spangate._buffer.tree import Decided, Glimpse, Ruling, Tree, glimpse_of
 
+_NONE: Final[Mapping[Tree, Decided]] = MappingProxyType({})
 _STRIDE = 256
 """So many spans are put in their places while the hooks wait for the lock."""
 
@@ -97,7 +99,8 @@ class Buffer(Keeping):
         with self._lock:
             ended = list(self._ended)
         for tree in ended:
-            self.absorb(tree)
+            for one in (tree, *tree.bound):
+                self.absorb(one)
         return ended
 
     def is_in_decided(self, order: int) -> bool:
@@ -122,15 +125,22 @@ class Buffer(Keeping):
             self._absorb(tree, [*tree.arrived])
             return glimpse_of(tree)
 
-    def close(self, tree: Tree, decided: Decided, activity: int) -> bool:
-        """Take a whole tree out for good. False if it is gone, or has changed since ``activity`` was read."""
+    def close(self, tree: Tree, decided: Decided, activity: int, joined: Mapping[Tree, Decided] = _NONE) -> bool:
+        """Take a whole tree out for good, with those bound to it. False if it is gone, or has changed.
+
+        ``activity`` was read when somebody looked; ``joined`` are the trees that were bound to it then, each with what
+        is to be remembered of it.
+        """
         with self._lock:
             if tree not in self._trees:
                 return False
-            self._withdraw(tree)
+            for one in (tree, *tree.bound):
+                self._withdraw(one)
             if tree.activity != activity:
                 return False
             self._decide(tree, decided)
+            for own, its in joined.items():
+                self._decide(own, its)
             return True
 
     def seize(self, tree: Tree, decided: Decided) -> Glimpse | None:
@@ -168,12 +178,17 @@ class Buffer(Keeping):
             self._memory.remember(decided, [])
 
     def take(
-        self, tree: Tree, members: Sequence[tuple[int, Any]], decided: Decided, activity: int | None = None
+        self,
+        tree: Tree,
+        members: Sequence[tuple[int, Any]],
+        decided: Decided,
+        activity: int | None = None,
+        joined: Collection[Tree] = (),
     ) -> int | None:
         """Take some spans out of a piecewise tree; ``decided`` remembers them. The last one takes the tree along.
 
         ``members`` are ids with the spans as they were when somebody looked. What has ended since then counts as an
-        end that came late.
+        end that came late. ``joined`` are trees bound to them that the caller takes next.
 
         Returns:
             The tree's activity afterwards. None, and nothing is taken, if the tree is gone or its activity is not
@@ -201,9 +216,19 @@ class Buffer(Keeping):
             self._remember(tree, decided, open_ids)
             self._follow(tree, ids, decided)
             self._part_with_records(tree, decided, ids if tree.spans else None)
+            self._close_taken_runs(tree, ids, decided, joined)
             if not tree.spans:
                 self._forget(tree)
             return tree.activity
+
+    def _close_taken_runs(self, tree: Tree, ids: Sequence[int], decided: Decided, joined: Collection[Tree]) -> None:
+        """Let go of the runs among what was taken. What is bound to one, and is not ``joined`` to it, is late."""
+        for span_id in tree.opened.keys() & {*ids} if tree.opened else ():
+            self._opened.pop(tree.opened.pop(span_id), None)
+            for own in [own for own, root_id in tree.bound.items() if root_id == span_id]:
+                if own not in joined:
+                    own.standing, own.above = "late", decided
+                self._unbind(own)
 
     def _pop_all(self, tree: Tree, ids: Sequence[int], seen: Sequence[Any]) -> list[Any]:
         """Take spans out of a tree; of very many in C, since every hook waits for that."""
@@ -243,6 +268,9 @@ class Buffer(Keeping):
         with self._lock:
             decided.ruling, decided.verdict_span_id = ruling, verdict_span_id
             waiting, decided.waiting = decided.waiting, ()
+            for its in decided.joined:
+                its.ruling, its.verdict_span_id = ruling, verdict_span_id
+                waiting, its.waiting = [*waiting, *its.waiting], ()
             return waiting
 
     def free_claims(self, host: Tree, claims: Collection[Tree]) -> None:
@@ -263,6 +291,7 @@ class Buffer(Keeping):
         self._ended.pop(tree, None)
         self._stirred.pop(tree, None)
         self._free_claims(tree, list(tree.claims))
+        self._close_runs(tree)
         if self._traces[tree.trace_id].drop_tree(tree):
             del self._traces[tree.trace_id]
 
@@ -276,7 +305,7 @@ class Buffer(Keeping):
             ended += sum(received.count for _, received in self._received_late)
             self._drop_records()
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
-            self._received_late = []
+            self._received_late, self._opened = [], {}
             self._count = self._unread = 0
             return ended
 

@@ -59,7 +59,7 @@ def _adopted_notes(tree: Tree, root: Span, spans: Sequence[Span]) -> Iterator[Fi
 def _late(above: Decided | None, root: Span) -> Finding:
     if above is not None and above.is_entry:
         return after_entry(root)
-    what = "started after its parent had ended"
+    what = f"started after its {'run' if root.parent_id is None else 'parent'} had ended"
     if above is not None and above.ruling in ("pass", "fail"):
         what += f" and its run {above.run_id} had been decided ({above.ruling})"
     return Finding("forest.late_child", root, what)
@@ -76,6 +76,7 @@ def unread(tree: Tree, run_id: str) -> Decided:
         end_ns=FOREVER,
         order=tree.order,
         has_agent=True,
+        opened=[*tree.opened.values()],
         is_entry=above is not None and above.is_entry,
         supersedes=None if above is None or above.is_entry else above.verdict_span_id,
     )
@@ -110,9 +111,22 @@ def remembered(tree: Tree, run_id: str, spans: Sequence[Span], *, is_entry: bool
         has_agent=any(span.role in AGENT_ROLES for span in spans),
         root_end_ns=spans[0].end_ns or 0,
         programs=() if few else _packed([span.span_id for span in spans if span.role == "process"][:MAX_PROGRAMS]),
+        opened=_opened_in(tree, spans),
         is_entry=is_entry or (above is not None and above.is_entry),
         supersedes=None if above is None or above.is_entry else above.verdict_span_id,
     )
+
+
+def _opened_in(tree: Tree, spans: Sequence[Span]) -> Collection[str]:
+    """Return the ids of the runs of the program's own that are opened by one of these spans of a tree."""
+    if not tree.opened:
+        return ()
+    return [tree.opened[span.span_id] for span in spans if span.span_id in tree.opened]
+
+
+def run_id_of_part(tree: Tree, spans: Sequence[Span]) -> str:
+    """Return the id of a run in a tree that is decided part by part: its own, or the next of the tree."""
+    return next(iter(_opened_in(tree, spans)), f"{tree.tree_id}.{tree.runs + 1}")
 
 
 def _packed(ids: Sequence[int]) -> Collection[int]:

@@ -24,10 +24,10 @@ class Hearing(Intake):
     """The same trees, as whoever starts programs in them sees them."""
 
     def tree_id_of(self, trace_id: int, span_id: int) -> str | None:
-        """Return the id of the tree that holds a span, None if none does."""
+        """Return the id of the tree that holds a span, or of the one that it is bound to; None if none does."""
         with self._lock:
             tree = self._tree_of(trace_id, span_id)
-            return None if tree is None else tree.tree_id
+            return None if tree is None else (tree.host or tree).tree_id
 
     def take_exit(self, row: Exit) -> None:
         """Keep an exit with the tree that holds its span. One whose run was decided before it ended belongs to none."""

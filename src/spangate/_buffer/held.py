@@ -2,10 +2,11 @@
 
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
 whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
-ended after, ``_received_late`` what programs sent after theirs. It is read and written under ``_lock``. ``_count`` is
-how many spans there is room given to, ``_unread`` the bytes of what was sent and nobody has read, ``_record_weight``
-those of the log records, which ``_record_number`` counts; ``_dropped`` are the records of trees that were dropped.
-``_armed`` says that the worker will look by itself within ``settle_s``, so that an ending span need not wake it.
+ended after, ``_received_late`` what programs sent after theirs. ``_opened`` finds by run id the tree and the span of a
+run that the program has opened. It is read and written under ``_lock``. ``_count`` is how many spans there is room
+given to, ``_unread`` the bytes of what was sent and nobody has read, ``_record_weight`` those of the log records, which
+``_record_number`` counts; ``_dropped`` are the records of trees that were dropped. ``_armed`` says that the worker will
+look by itself within ``settle_s``, so that an ending span need not wake it.
 
 Most spans take a quick way without the lock, which the hooks go by themselves (:mod:`spangate._quick_hooks`). ``quick``
 finds by trace id the trees in which a start or an end needs no thought: alone in a trace of which no decision is
@@ -83,6 +84,7 @@ class Held:
         self._stirred: dict[Tree, None] = {}
         self._late: dict[Decided, None] = {}
         self._received_late: list[tuple[Decided, Received]] = []
+        self._opened: dict[str, tuple[Tree, int]] = {}
         self._count = self._unread = self._record_weight = 0
         self._record_number = 0
         self._dropped: list[Kept] = []

@@ -180,10 +180,12 @@ class Intake(Held):
         if span_id == tree.root_id and tree.root_ended_at is None:
             tree.end_order = self._order = self._order + 1
             tree.root_ended_at = now
-            self._ended[tree] = None
+            if tree.host is None:
+                self._ended[tree] = None
             self._slow(tree)
-        if tree.piecewise:
-            self._stirred[tree] = None
+        decided_with = tree.host or tree
+        if decided_with.piecewise:
+            self._stirred[decided_with] = None
         if not self._armed:
             self._arm()
 

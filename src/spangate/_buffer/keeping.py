@@ -55,8 +55,8 @@ class Keeping(Receiving):
         return self._memory.newest(trace_id) if trace is None else next(iter(trace.held))
 
     def _of_run(self, run_id: str) -> Tree | Decided | None:
-        held = next((tree for tree in self._trees if tree.tree_id == run_id), None)
-        return held or self._memory.of_run(run_id)
+        opened = self._opened.get(run_id)
+        return self._memory.of_run(run_id) if opened is None else opened[0]
 
     def _hold(self, kept: Kept, home: Tree | Decided) -> None:
         self._record_weight += kept.weight

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from spangate._records import LogRecord
+
 Fate: TypeAlias = Literal["held", "pass", "withheld", "full"]
 """What becomes of a log record: ``full`` means that no more may be held."""
 
 
 class Taker(Protocol):
     """Whoever lets log records leave. Nothing here raises or blocks."""
+
+    def record_of(self, kept: Kept) -> LogRecord:
+        """Read a record: who does not hold any need not know how."""
 
     def release(self, kept: Kept) -> None:
         """Have a record leave."""

@@ -26,7 +26,8 @@ class Memory:
 
     ``_newest`` finds the last decision in a trace, which leads to those before it. ``_still`` counts for a decision, by
     id, the spans that were open under it and have not ended since. ``awaited`` finds the newest such decision by (trace
-    id, span id), ``_shared`` are the ids for which there are more.
+    id, span id), ``_shared`` are the ids for which there are more. ``_by_run`` finds the newest by the id of a run that
+    the program has opened.
     """
 
     def __init__(self, max_decisions: int = MAX_DECISIONS) -> None:
@@ -38,11 +39,13 @@ class Memory:
         self._still: dict[Decided, Counter[int]] = {}
         self.awaited: dict[tuple[int, int], Decided] = {}
         self._shared: set[tuple[int, int]] = set()
+        self._by_run: dict[str, Decided] = {}
 
     def remember(self, decided: Decided, open_ids: Sequence[int]) -> None:
         """Keep a decision, with the ids of the spans that were still open: their ends will come late."""
         decided.earlier = self._newest.get(decided.trace_id)
         self._newest[decided.trace_id] = decided
+        self._by_run.update(dict.fromkeys(decided.opened, decided))
         if open_ids:
             self._still[decided] = Counter(open_ids)
         for span_id in open_ids:
@@ -83,6 +86,9 @@ class Memory:
             del self._newest[decided.trace_id]
         for span_id in self._still.pop(decided, ()):
             self._wait_no_more(decided, span_id)
+        for run_id in decided.opened:
+            if self._by_run.get(run_id) is decided:
+                del self._by_run[run_id]
 
     def _in_trace(self, trace_id: int) -> Iterator[Decided]:
         """Yield the decisions in a trace, the newest first."""
@@ -112,9 +118,8 @@ class Memory:
         return found or next((decided for decided in self._in_trace(trace_id) if decided.span_ids is None), None)
 
     def of_run(self, run_id: str) -> Decided | None:
-        """Return the decision about the run with this id."""
-        kinds = (self._runs, self._unfinished)
-        return next((decided for kind in kinds for decided in reversed(kind) if decided.run_id == run_id), None)
+        """Return the newest decision about a run of the program's own with this id."""
+        return self._by_run.get(run_id)
 
     def newest(self, trace_id: int) -> Decided | None:
         """Return the newest decision in a trace."""

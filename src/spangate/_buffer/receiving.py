@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from spangate._buffer.hearing import Hearing
 from spangate._buffer.held import FRESH_LIMIT
+from spangate._buffer.opening import Opening
 from spangate._buffer.received import Received, Reception
 from spangate._buffer.tree import SPAN_OVERHEAD, Decided, Tree
 
 
-class Receiving(Hearing):
+class Receiving(Opening):
     """The same trees, as whoever takes in what programs send sees them. Where a span is 0, nobody knows which it is."""
 
     def holds(self, trace_id: int, span_id: int) -> bool:
@@ -21,10 +21,10 @@ class Receiving(Hearing):
         return self.tree_id_of(trace_id, span_id) is not None
 
     def is_below_root(self, trace_id: int, span_id: int) -> bool:
-        """Say whether a tree here holds a span that is not its local root, or one whose own root is elsewhere."""
+        """Say whether a tree here holds a span that is not its local root, or one whose run is elsewhere."""
         with self._lock:
             tree = self._tree_of(trace_id, span_id)
-            return tree is not None and (tree.is_member or span_id != tree.root_id)
+            return tree is not None and (tree.is_member or tree.host is not None or span_id != tree.root_id)
 
     def is_member(self, trace_id: int, span_id: int) -> bool:
         """Say whether a span is in a tree of a run that another process holds."""

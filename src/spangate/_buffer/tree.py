@@ -42,10 +42,12 @@ class Tree:
     agent, ``overflowed`` ones because a bound was reached; ``cut`` are spans that were open in a piecewise tree when it
     reached one. ``waits_for`` is the tree that this one may be a stray of, ``claims`` are the trees that wait for this
     one, each with the id of the root of the run in it that is meant; ``adopted`` tells how the parents of spans are
-    missing that joined without one. ``root`` is the worker's note of a root that left a piecewise tree before the rest,
-    ``runs`` counts what was decided in it, ``gone`` makes up in ``activity`` for what was taken out. ``stamps`` holds
-    what the gate wrote on live spans, ``said`` what they said they were when they started, an attribute or the word for
-    their operation alone; the SDK may evict either.
+    missing that joined without one. ``opened`` maps the spans that open a run of the program's own to its id; ``bound``
+    are the trees that carry the id of such a run in other traces, each with the id of its span, and ``host`` is what
+    such a tree is bound to: it is never decided alone. ``root`` is the worker's note of a root that left a piecewise
+    tree before the rest, ``runs`` counts what was decided in it, ``gone`` makes up in ``activity`` for what was taken
+    out. ``stamps`` holds what the gate wrote on live spans, ``said`` what they said they were when they started, an
+    attribute or the word for their operation alone; the SDK may evict either.
     ``received`` is what programs of its spans have sent and nobody has read, ``heard`` the worker's records of what it
     has read of that; ``received_count`` and ``received_weight``, in bytes, are of both.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
@@ -58,6 +60,7 @@ class Tree:
         "above",
         "adopted",
         "arrived",
+        "bound",
         "claims",
         "cut",
         "end_order",
@@ -66,10 +69,12 @@ class Tree:
         "fresh",
         "gone",
         "heard",
+        "host",
         "is_doubled",
         "is_member",
         "last_end_at",
         "notes",
+        "opened",
         "opened_at",
         "order",
         "overflowed",
@@ -142,6 +147,9 @@ class Tree:
         self.waits_for: Tree | None = None
         self.claims: dict[Tree, int] = {}
         self.adopted: dict[int, Standing] = {}
+        self.opened: dict[int, str] = {}
+        self.host: Tree | None = None
+        self.bound: dict[Tree, int] = {}
         self.root: Any = None
         self.said: dict[int, str | tuple[str, Any]] = {}
         self.stamps: dict[int, Mapping[str, str | float]] = {}
@@ -161,13 +169,19 @@ class Tree:
 
     @property
     def quiet_at(self) -> float | None:
-        """Since when nothing is open, None while something is."""
-        return self.last_end_at if self.open == 0 else None
+        """Since when nothing is open, in what is bound to it neither; None while something is."""
+        if self.open:
+            return None
+        bound = [*self.bound] if self.bound else ()  # in one step: a thread may bind another meanwhile
+        if any(tree.open for tree in bound):
+            return None
+        return max((tree.last_end_at for tree in (self, *bound) if tree.last_end_at is not None), default=None)
 
     @property
     def activity(self) -> int:
-        """A number that grows whenever a span of the tree starts, ends or is taken out."""
-        return len(self.spans) + len(self.twins) + self.ended + self.gone
+        """A number that grows whenever a span of the tree, or of one bound to it, starts, ends or is taken out."""
+        own = len(self.spans) + len(self.twins) + self.ended + self.gone
+        return own + sum(tree.activity for tree in [*self.bound]) if self.bound else own
 
     def count_received(self, count: int, size: int) -> None:
         """Count spans that a program has sent, in so many bytes. Under the lock of the buffer.
@@ -209,9 +223,10 @@ class Decided:
     ``earlier`` is the last decision before in this trace. ``is_entry`` says
     that the decided spans stood below a request or message handler, outside any run, ``is_cut`` that the open ones of
     them were let go at a bound: what becomes of them is to be judged, ``is_member`` that another process holds the run.
-    ``programs`` are the ids of its spans of programs, kept of large runs too: these may send something yet.
-    ``end_order`` is the moment of the root's end, or of the decision if that came first, ``root_end_ns`` its time if it
-    has ended.
+    ``programs`` are the ids of its spans of programs, kept of large runs too: these may send something yet. ``opened``
+    are the ids of runs of the program's own in it, ``joined`` the decisions about trees that carried one of them: they
+    share its ruling. ``end_order`` is the moment of the root's end, or of the decision if that came first,
+    ``root_end_ns`` its time if it has ended.
     """
 
     run_id: str
@@ -227,6 +242,8 @@ class Decided:
     is_cut: bool = False
     is_member: bool = False
     programs: Collection[int] = ()
+    opened: Collection[str] = ()
+    joined: Sequence[Decided] = ()
     supersedes: int | None = None
     ruling: Ruling = "pending"
     verdict_span_id: int | None = None

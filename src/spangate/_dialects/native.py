@@ -16,19 +16,26 @@ from spangate._dialects.genai import OPERATION, GenAI
 from spangate._dialects.process import EXECUTABLE, EXIT_CODE
 from spangate._records import ABSENT, Event, Outcome, Role, Span
 
+HALT: Final = "agent.halt"
+"""The span by which a loop says why it halted."""
 ROLES: Final[Mapping[str, Role]] = {
     "agent.run": "agent",
     "agent.iter": "iteration",
     "agent.llm": "generation",
     "agent.tool": "tool",
-    "agent.halt": "other",
+    HALT: "other",
 }
+HALT_REASONS: Final = frozenset(
+    {"done", "budget_exhausted", "tool_error", "span_open", "schema_drift", "timeout", "cancelled"}
+)
+"""Why a loop may halt. Any other reason is recorded as ``UNKNOWN``."""
+UNKNOWN: Final = "unknown"
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "agent.run": ("run_id", "goal_hash", "max_iters"),
     "agent.iter": ("iteration", "budget_remaining", "work_id"),
     "agent.llm": ("input_hash", "output_hash"),
     "agent.tool": ("schema_hash", "error_class", "attempt"),
-    "agent.halt": ("halt_reason", "last_iteration", "span_still_open"),
+    HALT: ("halt_reason", "last_iteration", "span_still_open"),
 }
 
 

@@ -12,6 +12,8 @@ from spangate._dialects.genai import GenAI
 from spangate._records import ABSENT, Outcome, Role, Span
 
 _STATUS: Final = "gen_ai.tool.status"
+CYCLE_ID: Final = "event_loop.cycle_id"
+PARENT_CYCLE_ID: Final = "event_loop.parent_cycle_id"
 _CANCELLED: Final = "strands.cancellation.type"
 
 

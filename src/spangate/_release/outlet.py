@@ -17,11 +17,12 @@ from opentelemetry.sdk.trace.export import SpanExporter
 
 from spangate._buffer.kept import Kept
 from spangate._log_telemetry import LogTelemetry
+from spangate._records import LogRecord
 from spangate._release import CHUNK_SPANS, Sender
 from spangate._release.chunks import Parcel
 from spangate._release.flush import Flush
 from spangate._release.line import Line
-from spangate._sdk.log_records import made_sendable
+from spangate._sdk.log_records import log_record, made_sendable
 
 LINGER_S: Final = 0.2
 """How long a record waits at most for others, so that a program that logs a line at a time makes few export calls."""
@@ -57,6 +58,10 @@ class Outlet:
         self._hurry = threading.Event()
         self._is_closing = False
         self._lost_so_far = 0
+
+    def record_of(self, kept: Kept) -> LogRecord:
+        """Read a record."""
+        return log_record(kept.source, span_ended=kept.span_ended)
 
     def release(self, kept: Kept) -> None:
         """Line up a record."""

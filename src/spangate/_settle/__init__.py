@@ -64,7 +64,7 @@ class Settler:
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)
         stirred = self._parts.stirred()
-        if stirred or any(tree.open for tree in self._buffer.ended()):
+        if stirred or any(tree.quiet_at is None for tree in self._buffer.ended()):
             look_after_programs()  # so that no run waits for what is over
         waiting, ripe = self._look_at_whole(self._buffer.ended(), now, flush)  # strays first: their runs may go next
         claims = {claim for tree in stirred for claim in tree.claims}
@@ -129,6 +129,10 @@ class Settler:
 
     def _force(self, tree: Tree, trigger: Trigger, now: float) -> None:
         """Settle a tree as it stands; one in which no agent was seen passes, and so does the rest of it."""
+        if tree.host is not None:
+            if trigger == "idle":
+                return  # the run that it belongs to may be busy
+            tree = tree.host
         if not self._buffer.is_held(tree):
             return
         if tree.is_member:
@@ -186,5 +190,7 @@ class Settler:
         notes = [*self._surroundings, *notes_of(tree, root, look.spans, trigger), *told_notes(told, look.spans)]
         claimed = [part.root for part in look.beside]
         run = Run(tree.tree_id, root, look.all_spans, trigger, notes, claimed=claimed, exits=told.exits)
+        if look.joined:
+            run = self._looks.joined_by(run, look.joined)
         self._claims.decide(run, root, decided, candidates)
         return []

@@ -79,7 +79,7 @@ class Scales:
         for tree, idle_s in held.items():
             if now - tree.opened_at >= bounds.max_run_age_s:
                 yield tree, "age"
-            elif len(tree.spans) + tree.received_count > bounds.max_run_spans:
+            elif sum(len(one.spans) + one.received_count for one in (tree, *tree.bound)) > bounds.max_run_spans:
                 yield tree, "memory"
             elif bounds.idle_timeout_s is not None and idle_s >= bounds.idle_timeout_s:
                 yield tree, "idle"

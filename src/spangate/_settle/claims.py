@@ -47,14 +47,15 @@ class Claims:
     def _may_have_lost_it(self, other: Tree) -> bool:
         """Say whether an agent role is visible in a tree that is not as lost itself."""
         look = self._looks.at(other)
-        return has_agent(look.spans) and not (other.is_member or _is_candidate(other, look))
+        return has_agent(look.spans) and not (other.is_member or other.host or _is_candidate(other, look))
 
     def _roots(self, host: Tree) -> list[Span]:
         """List the roots of the runs in a tree that could own a stray."""
         spans = self._looks.at(host).spans
         if not host.piecewise:
-            return [spans[0]] if can_host(spans) else []
-        return [part.root for part in find_runs(spans[0], spans, self._unit)[0] if can_host(part.spans)]
+            return [spans[0]] if host.opened or can_host(spans) else []
+        parts = find_runs(spans[0], spans, self._unit)[0]
+        return [part.root for part in parts if part.root.span_id in host.opened or can_host(part.spans)]
 
     def of_part(self, tree: Tree, part: Part) -> list[Tree]:
         """List the candidates that wait for one of the runs in a tree, or for what has become a part of it."""

@@ -12,7 +12,7 @@ from spangate._dialects import classify
 from spangate._forest import Part, local_trees
 from spangate._records import Span
 
-_BY_START = attrgetter("start_ns")
+BY_START = attrgetter("start_ns")
 
 
 def records_of(received: Iterable[Received], rest: Callable[[], None]) -> Iterator[Span]:
@@ -71,9 +71,9 @@ def together(own: Sequence[Span], heard: Sequence[Span]) -> tuple[Sequence[Span]
     outside = [span for span in heard if span.trace_id != own[0].trace_id]
     connect(inside, (*own, *inside))
     connect(outside, outside)
-    inside.sort(key=_BY_START)
-    outside.sort(key=_BY_START)
-    spans = [*own[:1], *heapq.merge(own[1:], inside, key=_BY_START)]
+    inside.sort(key=BY_START)
+    outside.sort(key=BY_START)
+    spans = [*own[:1], *heapq.merge(own[1:], inside, key=BY_START)]
     return spans, [Part(root, root, members) for root, members in local_trees(outside)]
 
 

@@ -11,7 +11,6 @@ from spangate._buffer.tree import Decided, Ruling
 from spangate._log_evidence import give_messages, notes_on
 from spangate._paced import resting
 from spangate._run import Run
-from spangate._sdk.log_records import log_record
 
 
 def with_records(run: Run, decisions: Iterable[Decided], rest: Callable[[], None]) -> Run:
@@ -20,7 +19,7 @@ def with_records(run: Run, decisions: Iterable[Decided], rest: Callable[[], None
     if not kept:
         return run
     known = {_identity(one.source.log_record): one for one in kept}
-    records = [log_record(one.source, span_ended=one.span_ended) for one in resting(known.values(), rest)]
+    records = [one.taker.record_of(one) for one in resting(known.values(), rest)]
     give_messages(run, records)
     return replace(run, records=records, notes=[*run.notes, *notes_on(run, records)])
 

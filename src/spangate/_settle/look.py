@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spangate._adapter import record
 from spangate._buffer import Buffer
-from spangate._buffer.gather import remembered, unread
+from spangate._buffer.gather import notes_of, remembered, told_notes, unread
 from spangate._buffer.trace import is_live
 from spangate._buffer.tree import Decided, Tree
 from spangate._dialects import classify
 from spangate._forest import Part
 from spangate._paced import paced, strides, take_apart
 from spangate._records import Span
+from spangate._run import Run
 from spangate._sdk.unshared import told_apart
-from spangate._settle.heard import merged, records_of, ripe, together
+from spangate._settle.heard import BY_START, connect, merged, records_of, ripe, together
 from spangate._stamp import said_of, stamps_of
 
 
@@ -25,17 +27,22 @@ class Look:
     """What a tree held at one moment: records with their roles and their SDK spans, in start order.
 
     ``activity`` is the tree's, to tell whether it has changed. ``beside`` are trees in traces of their own that
-    programs of this one have sent: their context did not reach them, or they ignored it.
+    programs of this one have sent: their context did not reach them, or they ignored it. ``joined`` are looks at the
+    trees that are bound to it.
     """
 
     spans: Sequence[Span]
     activity: int = 0
     beside: Sequence[Part] = ()
+    joined: Sequence[tuple[Tree, Look]] = ()
 
     @property
     def all_spans(self) -> Sequence[Span]:
-        """The spans of the tree and of those beside it, in no order that means anything."""
-        return [*self.spans, *(span for part in self.beside for span in part.spans)] if self.beside else self.spans
+        """The spans of the tree and of those beside it or bound to it, the root first."""
+        further = [part.spans for part in self.beside] + [its.all_spans for _, its in self.joined]
+        if not further:
+            return self.spans
+        return [*self.spans[:1], *heapq.merge(self.spans[1:], *further, key=BY_START)]
 
     @property
     def ids(self) -> frozenset[int]:
@@ -65,7 +72,9 @@ def read(
 
 
 def _with_root(tree: Tree, look: Look) -> Look:
-    """Put a root that has left already back in front."""
+    """Put a root that has left already back in front. What joined the tree from elsewhere may have its parent here."""
+    if tree.adopted:
+        connect((span for span in look.spans if span.span_id in tree.adopted), look.spans)
     if tree.root is None:
         return look
     return Look([tree.root, *look.spans], look.activity)
@@ -105,7 +114,10 @@ class Looks:
             glimpse = self._buffer.glimpse(tree)
             self._hear(tree)  # after: none may be missed
             own = _with_root(tree, read(glimpse, glimpse.activity, tree, self._buffer.rest))
-            look = self._looks[tree] = _with_heard(own, tree, whole=whole)
+            look = _with_heard(own, tree, whole=whole)
+            if tree.bound and not tree.piecewise:
+                look = replace(look, joined=[(other, self.at(other)) for other in [*tree.bound]])
+            self._looks[tree] = look
         return look
 
     def _hear(self, tree: Tree) -> None:
@@ -128,14 +140,21 @@ class Looks:
     def close(self, tree: Tree, look: Look, run_id: str) -> Decided | None:
         """Take the tree out of the buffer. None if something started or ended since ``look``: look again."""
         decided = remembered(tree, run_id, paced(look.spans, self._buffer.rest))
-        if not self._buffer.close(tree, decided, look.activity):
+        joined = {other: remembered(other, run_id, its.spans) for other, its in look.joined}
+        decided.joined = [*joined.values()]
+        if not self._buffer.close(tree, decided, look.activity, joined):
             return None
-        self._looks.pop(tree, None)
-        tree.take_apart(self._buffer.rest)
+        for one in (tree, *joined):
+            self._looks.pop(one, None)
+            one.take_apart(self._buffer.rest)
         return decided
 
     def seize(self, tree: Tree, run_id: str) -> tuple[Decided, Look] | None:
-        """Take the tree out of the buffer whatever happens in it, and read it then. None if it is gone."""
+        """Take the tree out of the buffer whatever happens in it, and read it then. None if it is gone.
+
+        What is bound to it comes along.
+        """
+        bound = [*tree.bound]
         decided = unread(tree, run_id)
         glimpse = self._buffer.seize(tree, decided)
         if glimpse is None:
@@ -147,11 +166,32 @@ class Looks:
         now_known = remembered(tree, run_id, paced(look.spans, self._buffer.rest))
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns
         decided.programs, decided.root_end_ns = now_known.programs, now_known.root_end_ns
-        return decided, look
+        seized = [(other, found) for other in bound if (found := self.seize(other, run_id)) is not None]
+        decided.joined = [its for _, (its, _) in seized]
+        return decided, replace(look, joined=[(other, its_look) for other, (_, its_look) in seized])
+
+    def with_bound(self, run: Run, decided: Decided, bound: Iterable[Tree]) -> Run:
+        """Return a run with what was bound to it, which is taken out as it stands and shares the ruling."""
+        seized = [(other, *found) for other in bound if (found := self.seize(other, run.run_id)) is not None]
+        decided.joined = [its for _, its, _ in seized]
+        joined = [(other, its_look) for other, _, its_look in seized]
+        return self.joined_by(replace(run, spans=Look(run.spans, joined=joined).all_spans), joined)
+
+    def joined_by(self, run: Run, joined: Iterable[tuple[Tree, Look]]) -> Run:
+        """Return a run with what is to be said of the trees that are a part of it, and what they were told."""
+        notes, exits, claimed = [*run.notes], [*(run.exits or ())], [*run.claimed]
+        for other, its in joined:
+            told = self._buffer.take_told(other)
+            notes += (*notes_of(other, its.spans[0], its.spans, run.trigger), *told_notes(told, its.spans))
+            exits += told.exits
+            claimed += (part.root for part in its.beside)
+        return replace(run, notes=notes, exits=exits, claimed=claimed)
 
     def free(self, look: Look) -> None:
         """Let go of what was read, with rests: whoever lets go last frees it all."""
         take_apart(look.spans, self._buffer.rest)
+        for _, its in look.joined:
+            self.free(its)
 
     def keep(self, trees: Collection[Tree]) -> None:
         """Forget what was read of all other trees."""

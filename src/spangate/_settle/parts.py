@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spangate._buffer import Buffer
-from spangate._buffer.gather import notes_of, remembered, told_notes
+from spangate._buffer.gather import notes_of, remembered, run_id_of_part, told_notes
 from spangate._buffer.tree import Decided, Tree
 from spangate._forest import Part, Unit, branches, find_runs, split_below
 from spangate._records import AGENT_ROLES, Finding, Span, Trigger
@@ -146,7 +146,11 @@ class Parts:
         return split_below(root, spans, AGENT_ROLES)
 
     def _read_clock(self, tree: Tree, part: Part, now: float) -> _Clock:
-        state = len(part.spans), sum(1 for span in part.spans if span.end_ns is None)
+        bound = self._bound_to(tree, part)
+        state = (
+            len(part.spans) + sum(len(other.spans) for other in bound),
+            sum(1 for span in part.spans if span.end_ns is None) + sum(other.open for other in bound),
+        )
         clocks = self._clocks.setdefault(tree, {})
         clock = clocks.setdefault(part.root.span_id, _Clock(now, state, now))
         if clock.state != state:
@@ -154,6 +158,14 @@ class Parts:
         if part.root.end_ns is not None and clock.root_ended_at is None:
             clock.root_ended_at = now
         return clock
+
+    def _bound_to(self, tree: Tree, part: Part) -> list[Tree]:
+        """List the trees that carry the id of a run in a part of a tree."""
+        ids = _ids(part.spans) if tree.bound else ()
+        found = [other for other in [*tree.bound] if tree.bound.get(other) in ids]
+        for other in found:
+            self._buffer.absorb(other)
+        return found
 
     def _trigger(self, clock: _Clock, now: float, flush: Flush | None, forced: Trigger | None) -> Trigger | None:
         if forced is not None and (forced != "age" or now - clock.born >= self._terms.max_age_s):
@@ -165,10 +177,13 @@ class Parts:
 
     def _decide(self, tree: Tree, part: Part, look: Look, trigger: Trigger, *, is_quiet: bool) -> bool:
         """Decide a part. False if a span has joined it meanwhile, so that it is not over."""
-        run_id = f"{tree.tree_id}.{tree.runs + 1}"
+        run_id = run_id_of_part(tree, part.spans)
         decided = remembered(tree, run_id, part.spans)
         candidates = self._claims.of_part(tree, part)
-        if not self._take(tree, part, look, decided, is_quiet=is_quiet):
+        bound = self._bound_to(tree, part)
+        if is_quiet and any(other.open for other in bound):
+            return False
+        if not self._take(tree, part, look, decided, bound, is_quiet=is_quiet):
             return False
         tree.runs += 1
         self._buffer.free_claims(tree, candidates)
@@ -179,15 +194,19 @@ class Parts:
         self._looks.forget(tree, spans)
         roots = [other.root for other in claimed]
         run = Run(run_id, part.root, spans, trigger, notes, claimed=roots, exits=told.exits)
+        if bound:
+            run = self._looks.with_bound(run, decided, bound)
         self._claims.decide(run, part.bearer, decided, candidates)
         return True
 
-    def _take(self, tree: Tree, part: Part, look: Look, decided: Decided, *, is_quiet: bool) -> bool:
+    def _take(
+        self, tree: Tree, part: Part, look: Look, decided: Decided, bound: Collection[Tree], *, is_quiet: bool
+    ) -> bool:
         members = _members(part.spans)
         if not is_quiet:
-            return self._buffer.take(tree, members, decided) is not None
+            return self._buffer.take(tree, members, decided, None, bound) is not None
         activity = look.activity
-        while self._buffer.take(tree, members, decided, activity) is None:
+        while self._buffer.take(tree, members, decided, activity, bound) is None:
             activity, fresh = self._buffer.since(tree, look.ids)
             below = {span.parent_id for span in read(fresh).spans}
             if not self._buffer.is_held(tree) or not below.isdisjoint(decided.span_ids or _ids(part.spans)):

@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Standing, Tree
-from spangate._hosts import is_errand
+from spangate._hosts import carried_run_id, is_errand
 from spangate._sdk.odd import kind_of
 
 _MAX_TRACES = 1024
@@ -38,12 +38,20 @@ class Origin:
 class Placer:
     """Finds or makes the trees of such spans. ``piecewise_kinds`` are the kinds of local root decided part by part.
 
-    ``member_of`` is the id of the run that the whole process is a part of, None if it is of none.
+    ``member_of`` is the id of the run that the whole process is a part of, None if it is of none. ``started_by`` is the
+    id of the run that has started the process, of which it is no part: what is recorded here is judged here.
     """
 
-    def __init__(self, buffer: Buffer, piecewise_kinds: Sequence[SpanKind], member_of: str | None) -> None:
+    def __init__(
+        self,
+        buffer: Buffer,
+        piecewise_kinds: Sequence[SpanKind],
+        member_of: str | None,
+        started_by: str | None = None,
+    ) -> None:
         self._buffer = buffer
         self._member_of = member_of
+        self._started_by = started_by
         self._inherits_runs = False
         self._held_by_parent: dict[int, int] = {}
         self._piecewise_kinds = piecewise_kinds
@@ -75,8 +83,9 @@ class Placer:
         ``context`` and ``parent`` are the span's. None if no tree holds it: it follows a run that was decided while its
         parent was open, or too much is held.
         """
+        run_id = None if self.has_members else carried_run_id(parent_context)
         if parent is None:
-            return self._buffer.open(self._tree(span, context, "root", None), span)
+            return self._start(span, context, run_id)
         if not parent.is_remote and self._buffer.follow(parent.trace_id, parent.span_id, context.span_id):
             return None
         origin = _origin(self._buffer, span, parent, parent_context)
@@ -86,7 +95,19 @@ class Placer:
             if len(self._held_by_parent) >= _MAX_TRACES:
                 self._held_by_parent.clear()
             self._held_by_parent[parent.trace_id] = parent.span_id
-        return (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
+        joined = None if run_id is None else self._buffer.carry(own, run_id, span)
+        return joined or (self._buffer.adopt(own, span) if origin.joins else None) or self._buffer.open(own, span)
+
+    def _start(self, span: Span, context: SpanContext, run_id: str | None) -> Tree | None:
+        """Put a span without a parent into a tree of its own; one that carries the id of a run belongs to that."""
+        if run_id is None:
+            return self._buffer.open(self._tree(span, context, "root", None), span)
+        own = self._tree(span, context, "root", None)
+        joined = self._buffer.carry(own, run_id, span)
+        if joined is not None:
+            return joined
+        above = self._buffer.decided_run(run_id)
+        return self._buffer.open(own if above is None else self._tree(span, context, "late", above), span)
 
     def admit(self, span: ReadableSpan, above: Decided | None = None) -> bool:
         """Hold an ended span that is not here: it was open when the processor was added, or was let go at a bound.
@@ -99,8 +120,7 @@ class Placer:
         return self._buffer.admit(own, parent_id, span)
 
     def _tree(self, span: ReadableSpan, context: SpanContext, standing: Standing, above: Decided | None) -> Tree:
-        tree_id = self._member_of or self._random.getrandbits(64).to_bytes(8, "big").hex()
-        tree = Tree(context[0], context[1], tree_id)
+        tree = Tree(context[0], context[1], self._member_of or self._new_id(context[1]))
         tree.standing = standing
         tree.piecewise = kind_of(span.kind) in self._piecewise_kinds and (above is None or not above.has_agent)
         if standing == "cut":
@@ -110,6 +130,11 @@ class Placer:
         if self._member_of is not None:
             tree.is_member, tree.piecewise = True, False
         return tree
+
+    def _new_id(self, root_id: int) -> str:
+        if self._started_by:
+            return f"{self._started_by}-{root_id:016x}"  # that run may start several programs, each with several trees
+        return self._random.getrandbits(64).to_bytes(8, "big").hex()
 
 
 def _origin(buffer: Buffer, span: Span, parent: SpanContext, parent_context: Context | None) -> Origin:

@@ -199,6 +199,30 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "the run was to change something, and no span of it has",
             "Look at what the agent did instead; without require_mutation such a run passes.",
         ),
+        "halt.missing": Advice(
+            "a loop ended, and nothing says why",
+            "Call run.halt(...) with the reason before the run is left, also where the loop is left by break.",
+        ),
+        "halt.unknown_reason": Advice(
+            "a loop halted for a reason that is none, or for two",
+            "Halt once, with done, budget_exhausted, tool_error, span_open, schema_drift, timeout or cancelled.",
+        ),
+        "halt.open_iteration": Advice(
+            "a loop went on, or halted, with an iteration still open",
+            "Close what is open in an iteration before the next: leave with blocks, join threads, await tasks.",
+        ),
+        "halt.iteration_gap": Advice(
+            "an iteration is missing, or its number is wrong",
+            "Look at what numbers the iterations: one has left no span, or was counted twice.",
+        ),
+        "halt.schema_drift": Advice(
+            "a tool had another schema later in the loop",
+            "Offer one schema for as long as a run goes on; give a changed tool another name.",
+        ),
+        "halt.over_budget": Advice(
+            "a loop took more iterations than it may",
+            "Look at why it did not halt; raise max_iters if it may take so many.",
+        ),
         "cardinality.span_bytes": Advice(
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",

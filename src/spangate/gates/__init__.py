@@ -11,6 +11,7 @@ from spangate.gates.cardinality import Cardinality
 from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
 from spangate.gates.forest import Forest
+from spangate.gates.halt import Halt
 from spangate.gates.timing import Timing
 from spangate.gates.worktree import Worktree
 
@@ -21,6 +22,7 @@ __all__ = [
     "Completeness",
     "Exits",
     "Forest",
+    "Halt",
     "Policy",
     "Timing",
     "Worktree",
@@ -28,7 +30,7 @@ __all__ = [
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Worktree, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Halt, Worktree, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 

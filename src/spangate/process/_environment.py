@@ -44,7 +44,7 @@ def context_variables(span: trace.Span, invocation_id: str | None) -> dict[str, 
     what is no program of the run, and has no span of its own: ``span`` is the one that it is started in.
     """
     own = span.get_span_context()
-    run_id = run_id_of(own.trace_id, own.span_id)
+    run_id = _without_suffix(run_id_of(own.trace_id, own.span_id))
     way = way_back(own.trace_id, own.span_id, is_program=invocation_id is not None)
     member = membership(os.environ) if is_set(RECEIVER) else None
     if member is not None:  # of a run that another process holds, so what is started here is, too
@@ -71,6 +71,14 @@ def _w3c(own: trace.SpanContext) -> dict[str, str]:
         _BAGGAGE.inject(carried)
         variables |= {name.upper(): value for name, value in carried.items()}
     return variables
+
+
+def _without_suffix(run_id: str | None) -> str | None:
+    """Return the id of the run that has started this process, where ``run_id`` was made of it."""
+    if run_id is None or not is_set(RUN_ID):
+        return run_id
+    started_by = os.environ[RUN_ID]
+    return started_by if started_by and run_id.startswith(f"{started_by}-") else run_id
 
 
 def child_environment(given: Mapping[Any, Any] | None, variables: Mapping[str, str]) -> dict[Any, Any]:
