@@ -292,6 +292,8 @@ class TestToolsOfATable:
             self.write(work, gated, agent, "a", "A" * (3 << 20))
             work.put("a", "B")
             slow.open()
+            looked(gated)
+            work.put("a", "C")
         assert told(verdict_of(gated)) == []
 
     def test_are_known_by_arguments_that_come_at_the_end(self, work: Workshop, gated: Gated) -> None:
@@ -359,6 +361,17 @@ class TestOneRunAfterTheOther:
         with run_of(gated, "second"):
             files.write(work.root, "a", "2")
             files.write(work.root, "b", "2")
+            gated.until(lambda: gated.verdicts)
+        assert told(verdict_of(gated, "first")) == []
+        assert told(verdict_of(gated, "second")) == []
+
+    def test_what_it_writes_over_a_commit_of_the_first_is_not_either(self, work: Workshop) -> None:
+        gated = gated_by(Worktree(repo=work.root), settle_s=0.5)
+        with run_of(gated, "first"):
+            files.write(work.root, "a", "1")
+            work.commit()
+        with run_of(gated, "second"):
+            files.write(work.root, "a", "2")
             gated.until(lambda: gated.verdicts)
         assert told(verdict_of(gated, "first")) == []
         assert told(verdict_of(gated, "second")) == []
