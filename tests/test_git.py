@@ -208,6 +208,7 @@ CHANGES: dict[str, tuple[Step, Step, dict[str, str]]] = {
         lambda work: subprocess.run(["git", "merge", "side"], cwd=work.root, check=False, capture_output=True),
         {"a": "changed"},
     ),
+    "what git is to overlook": (git("update-index", "--assume-unchanged", "a"), put("a", "A"), {}),
     "something ignored": (nothing, all_of(put("x.log", ""), put("build/x", "")), {}),
     "ignoring what was there": (put("new", "x"), put(".gitignore", "new\n*.log\nbuild/\n"), {".gitignore": "changed"}),
     "strange names": (
