@@ -27,10 +27,12 @@ from spangate._git import (
     call,
     changes,
     content_at,
+    contents,
     diff_stat,
     name_of,
     open_repository,
     shown,
+    snapshot,
     take,
     tree_hash,
 )
@@ -206,6 +208,7 @@ CHANGES: dict[str, tuple[Step, Step, dict[str, str]]] = {
         lambda work: subprocess.run(["git", "merge", "side"], cwd=work.root, check=False, capture_output=True),
         {"a": "changed"},
     ),
+    "what git is to overlook": (git("update-index", "--assume-unchanged", "a"), put("a", "A"), {}),
     "something ignored": (nothing, all_of(put("x.log", ""), put("build/x", "")), {}),
     "ignoring what was there": (put("new", "x"), put(".gitignore", "new\n*.log\nbuild/\n"), {".gitignore": "changed"}),
     "strange names": (
@@ -558,6 +561,31 @@ def test_two_trees_with_the_same_in_them_have_one_hash(work: Workshop, tmp_path:
     assert tree_hash(work.root) == tree_hash(tmp_path / "clone")
     (tmp_path / "clone" / "new").rename(tmp_path / "clone" / "newer")
     assert tree_hash(work.root) != tree_hash(tmp_path / "clone")
+
+
+def test_what_was_not_touched_since_is_not_hashed_again(work: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    real = contents._sha256
+
+    def noted(path: Path) -> str:
+        hashed.append(path.name)
+        return real(path)
+
+    monkeypatch.setattr(contents, "_sha256", noted)
+    monkeypatch.setattr(snapshot, "_SETTLED_NS", 0)  # who would wait two seconds
+    repo = open_repository(work.root)
+    work.put("a", "A")
+    work.put("b", "B")
+    work.put("new", "x")
+    first = take(repo)
+    times = (work.root / "b").stat()
+    work.put("b", "C")
+    os.utime(work.root / "b", ns=(times.st_atime_ns, times.st_mtime_ns))  # as if nobody had been there
+    hashed.clear()
+    second = take(repo, since=first)
+    assert hashed == ["b"]
+    assert second.differing == take(repo).differing
+    assert set(changes(repo, first, second)) == {"b"}
 
 
 def test_what_happened_is_counted(work: Workshop) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from spangate._errors import SpangateError
-from spangate._git.snapshot import shown
+from spangate._git.names import shown
 
 _GIT: Final = ".git"
 
@@ -42,7 +42,10 @@ def place_in(top: Path, path: str | bytes | PathLike[str] | PathLike[bytes], *, 
     if not text or "\0" in text:
         raise PathError(f"{text!r} names no file")
     asked = top / text
-    place = asked.resolve() if follows else asked.parent.resolve() / asked.name
+    try:
+        place = asked.resolve() if follows else asked.parent.resolve() / asked.name
+    except (OSError, RuntimeError) as error:  # links that lead in a circle, a name that is too long
+        raise PathError(f"{shown(text)!r} leads nowhere: {error}") from None
     if asked.name in ("", "..") or not place.is_relative_to(top) or place == top:
         raise PathError(f"{shown(text)!r} is not inside of {top}")
     if any(part.casefold() == _GIT for part in place.relative_to(top).parts):

@@ -37,7 +37,7 @@ class Look:
         """Whether the look has been taken, or could not be."""
         return self._is_over.is_set()
 
-    def wait(self, timeout_s: float = _LIMIT_S) -> bool:
+    def wait(self, timeout_s: float) -> bool:
         """Wait for it. False if that takes too long."""
         return self._is_over.wait(timeout_s)
 
@@ -94,8 +94,8 @@ class Looker:
         except RuntimeError:  # no thread can be started: the look is taken by whoever waits for it
             self._is_at_work = False
 
-    def wait(self, look: Look) -> None:
-        """Wait for a look; where there is no thread for it, take it."""
+    def wait(self, look: Look, timeout_s: float = _LIMIT_S) -> None:
+        """Wait for a look, at most so long; where there is no thread for it, take it."""
         with self._lock:
             is_mine = look is self._asked and not self._is_at_work
             if is_mine:
@@ -104,7 +104,7 @@ class Looker:
             self._do_chores()
             self._take(look)
         else:
-            look.wait()
+            look.wait(timeout_s)
 
     def _work(self) -> None:
         for served in range(1 << 62):
@@ -132,7 +132,8 @@ class Looker:
         try:
             if self.repository is None:
                 self.repository = open_repository(self._place)
-            look.snapshot = take(self.repository, with_ignored=self._with_ignored)
+            since = None if self.latest is None else self.latest.snapshot
+            look.snapshot = take(self.repository, with_ignored=self._with_ignored, since=since)
         except GitError as error:
             look.error = str(error)
             self._complain(look.error)

@@ -10,6 +10,8 @@ import pytest
 
 from spangate._records import ABSENT, Changes, Delta, Span
 from spangate._run import Run
+from spangate._verdict.digests import policy_digest
+from spangate._verdict.levels import Policy
 from spangate.gates.worktree import Worktree
 from tests.spans import run_of, span
 
@@ -205,3 +207,9 @@ def test_a_name_with_a_line_end_does_not_end_a_line() -> None:
 def test_settings_that_cannot_be(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"repo|writers"):
         Worktree(**settings)
+
+
+def test_where_the_tree_lies_is_no_part_of_the_policy() -> None:
+    gates = [Worktree(repo=repo, ignored=ignored) for repo in "ab" for ignored in (True, False)]
+    digests = {policy_digest([gate], Policy()) for gate in gates}
+    assert len(digests) == 2

@@ -292,6 +292,8 @@ class TestToolsOfATable:
             self.write(work, gated, agent, "a", "A" * (3 << 20))
             work.put("a", "B")
             slow.open()
+            looked(gated)
+            work.put("a", "C")
         assert told(verdict_of(gated)) == []
 
     def test_are_known_by_arguments_that_come_at_the_end(self, work: Workshop, gated: Gated) -> None:
@@ -359,6 +361,17 @@ class TestOneRunAfterTheOther:
         with run_of(gated, "second"):
             files.write(work.root, "a", "2")
             files.write(work.root, "b", "2")
+            gated.until(lambda: gated.verdicts)
+        assert told(verdict_of(gated, "first")) == []
+        assert told(verdict_of(gated, "second")) == []
+
+    def test_what_it_writes_over_a_commit_of_the_first_is_not_either(self, work: Workshop) -> None:
+        gated = gated_by(Worktree(repo=work.root), settle_s=0.5)
+        with run_of(gated, "first"):
+            files.write(work.root, "a", "1")
+            work.commit()
+        with run_of(gated, "second"):
+            files.write(work.root, "a", "2")
             gated.until(lambda: gated.verdicts)
         assert told(verdict_of(gated, "first")) == []
         assert told(verdict_of(gated, "second")) == []
@@ -506,6 +519,46 @@ def test_a_child_program_may_write(work: Workshop) -> None:
         process.use_provider(None)
     assert told(verdict_of(gated)) == []
     assert "files.write" in gated.names
+
+
+AGENT = """
+import sys
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+import spangate
+from spangate import files
+
+provider = TracerProvider()
+provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+trace.set_tracer_provider(provider)
+spangate.attach_parent()
+with provider.get_tracer("t").start_as_current_span("run", attributes={"gen_ai.operation.name": "invoke_agent"}):
+    files.write(".", "a", "A")
+    for path in sys.argv[1:]:
+        open(path, "w").close()
+provider.shutdown()
+"""
+
+
+@pytest.mark.parametrize(("ghosts", "code"), [((), 0), (("ghost",), 70)])
+def test_a_whole_command_is_held_to_the_tree(
+    work: Workshop, tmp_path: Path, ghosts: tuple[str, ...], code: int
+) -> None:
+    policy = tmp_path / "gates.toml"
+    policy.write_text(f'[worktree]\nrepo = "{work.root}"\n')
+    command = ["-c", "from spangate.cli import main; main()", "run", "--policy", str(policy), "--", sys.executable]
+    done = subprocess.run(
+        [sys.executable, *command, "-c", AGENT, *ghosts],
+        cwd=work.root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == code, done.stderr
+    assert ("worktree.ghost" in done.stderr) == bool(ghosts)
 
 
 def test_a_forked_child_looks_for_itself(work: Workshop) -> None:

@@ -12,7 +12,8 @@ from os import PathLike
 
 from spangate._git.call import GitError, Repository, open_repository
 from spangate._git.contents import Content
-from spangate._git.snapshot import Snapshot, changes, content_at, digest_of, name_of, shown, take
+from spangate._git.names import name_of, shown
+from spangate._git.snapshot import Snapshot, changes, content_at, digest_of, take
 from spangate._records import Delta
 
 __all__ = [

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["file", "executable", "link", "special"]
+Identity: TypeAlias = tuple[int, int, int, int, int]
+"""When a file was last touched, nanoseconds since the epoch, and then whatever else tells one from another."""
 _CHUNK: Final = 1 << 20
 _FLAGS: Final = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
@@ -27,6 +29,17 @@ class Content:
 
     kind: Kind | Literal["whole"]
     sha256: str
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Return what is another after each change of a file; None where nothing is, or nothing tells."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    if os.name != "posix":  # elsewhere the time of the last change can be set
+        return None
+    return found.st_ctime_ns, found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode
 
 
 def content_of(path: Path, *, has_modes: bool = True) -> Content | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from spangate._git.call import GitError, Repository, open_repository
-from spangate._git.contents import Content, content_of
+from spangate._git.contents import Content, Identity, content_of, identity_of
+from spangate._git.names import shown
 from spangate._git.objects import Entry, between, on_disk
 from spangate._git.status import GITLINK, NONE, Row, read_status
 from spangate._records import Delta
@@ -20,7 +20,6 @@ _STATUS: Final = (
     *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all"),
     *("--no-renames", "--ignore-submodules=none"),
 )
-_QUOTED: Final = re.compile(rb"\\(?:([0-3][0-7]{2})|(.))", re.DOTALL)
 _WITH_IGNORED: Final = "--ignored=traditional"
 _SETTLED_NS: Final = 2_000_000_000
 """A file that was last touched so long before a moment has certainly not been touched since it."""
@@ -33,46 +32,21 @@ class Snapshot:
 
     ``differing`` maps names to what stood there, None if nothing did. Names are relative to the top, with slashes, and
     have surrogates for bytes that are not UTF-8. ``bases`` says what the commit has under these names, of those that it
-    has. ``taken_ns`` is when the look began, nanoseconds since the epoch.
+    has, ``identities`` how a file is told from what it was. ``taken_ns`` is when the look began, nanoseconds since the
+    epoch.
     """
 
     head: str
     differing: Names
     bases: Mapping[str, Entry]
     taken_ns: int
-    with_ignored: bool
+    identities: Mapping[str, Identity | None]
 
 
-def shown(name: str) -> str:
-    r"""Return a name as text that can be sent: one with bytes that are not UTF-8 as git quotes it, ``"caf\351"``."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raw = name.encode("utf-8", "surrogateescape")
-        plain = {ord('"'): '\\"', ord("\\"): "\\\\"}
-        return '"' + "".join(plain.get(byte) or _octal(byte) for byte in raw) + '"'
-    return name
-
-
-def name_of(text: str) -> str:
-    """Return the name that is :func:`shown` as ``text``."""
-    if not (text.startswith('"') and text.endswith('"') and "\\" in text):
-        return text
-    plain = _QUOTED.sub(_unquoted, text[1:-1].encode("utf-8")).decode("utf-8", "surrogateescape")
-    return plain if shown(plain) == text else text
-
-
-def _unquoted(piece: re.Match[bytes]) -> bytes:
-    octal, character = piece.groups()
-    return character if octal is None else bytes([int(octal, 8) & 0xFF])
-
-
-def _octal(byte: int) -> str:
-    return chr(byte) if chr(byte).isascii() and chr(byte).isprintable() else f"\\{byte:03o}"
-
-
-def take(repo: Repository, *, with_ignored: bool = False) -> Snapshot:
+def take(repo: Repository, *, with_ignored: bool = False, since: Snapshot | None = None) -> Snapshot:
     """Look at the working tree: one ``git status``, and a hash of each file that it names.
+
+    What has not been touched since an earlier look is not hashed again.
 
     Raises:
         GitError: git does not answer, or a file cannot be read.
@@ -80,12 +54,25 @@ def take(repo: Repository, *, with_ignored: bool = False) -> Snapshot:
     taken_ns = time.time_ns()
     head, rows = read_status(repo.ask(*_STATUS, *((_WITH_IGNORED,) if with_ignored else ())))
     bases = {_name(row.name): (row.mode, row.oid) for row in rows if row.oid}
-    found = {_name(row.name): _content(repo, row) for row in rows}
+    identities = {name: identity_of(repo.path_of(name)) for name in (_name(row.name) for row in rows)}
+    found = {_name(row.name): _content(repo, row) for row in rows if not _is_known(row, identities, since)}
+    if since is not None:
+        found = {name: found[name] if name in found else since.differing[name] for name in identities}
     unsure = [_name(row.name) for row in rows if row.is_staged and row.oid and row.index is None]
     there = on_disk(repo, {name: found[name] for name in unsure})
     back = {_name(row.name) for row in rows if row.index is not None and row.index == (row.mode, row.oid)}
     back |= {name for name in unsure if _is_same(repo, there[name], bases[name])}
-    return Snapshot(head, {name: found[name] for name in found if name not in back}, bases, taken_ns, with_ignored)
+    differing = {name: content for name, content in found.items() if name not in back}
+    return Snapshot(head, differing, bases, taken_ns, identities)
+
+
+def _is_known(row: Row, identities: Mapping[str, Identity | None], since: Snapshot | None) -> bool:
+    """Say whether a file is as it was at an earlier look, which it was left alone for a while before."""
+    name = _name(row.name)
+    identity = identities[name]
+    if since is None or identity is None or since.differing.get(name) is None or _is_whole(row):
+        return False
+    return since.identities.get(name) == identity and identity[0] < since.taken_ns - _SETTLED_NS
 
 
 def _name(raw: bytes) -> str:
@@ -93,8 +80,11 @@ def _name(raw: bytes) -> str:
 
 
 def _content(repo: Repository, row: Row) -> Content | None:
-    is_whole = row.name.endswith(b"/") or GITLINK in (row.mode, row.index[0] if row.index else b"")
-    return content_at(repo, _name(row.name), is_whole=is_whole)
+    return content_at(repo, _name(row.name), is_whole=_is_whole(row))
+
+
+def _is_whole(row: Row) -> bool:
+    return row.name.endswith(b"/") or GITLINK in (row.mode, row.index[0] if row.index else b"")
 
 
 def content_at(repo: Repository, name: str, *, is_whole: bool = False) -> Content | None:

@@ -101,7 +101,7 @@ class Watches:
         with self._lock:
             wanted = [watch.baseline for watch in self._watches.values() if watch.tree.trace_id == trace_id]
         for look in wanted:
-            look.wait(_PATIENCE_S)
+            self.looker.wait(look, _PATIENCE_S)
 
     def close(self, tree_id: str, *, is_whole: bool) -> tuple[Watch, float, bool] | None:
         """Return what is known of a tree that is judged, or a part of it, with the moment of its end: for a part, now.

@@ -82,9 +82,9 @@ class Witness:
             return Changes(unknown=_DEFECT)
 
     def _changes(self, run: Run) -> Changes:
+        written = self._writers.take(run)
         watch, end = self._watch_of(run)
         base, since_earlier = self._base(watch, run)
-        written = self._writers.take(run)
         told = journal(replace(run, changes=Changes(written=written)), self._tools)
         last, repository = self._last(end, run, told).snapshot, self._looker.repository
         if repository is None or last is None:

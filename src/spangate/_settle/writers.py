@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from spangate._adapter import record
 from spangate._dialects import classify
 from spangate._git import Repository, content_at, name_of
+from spangate._git.contents import identity_of
 from spangate._journal import named_paths, tool_name
 from spangate._paths import PathError, name_in, place_in
 from spangate._records import ABSENT, Absent
@@ -25,7 +25,6 @@ _MAX_PATHS: Final = 64
 """So many files of one tool are hashed."""
 
 Written: TypeAlias = list[tuple[str, str | Absent | None]]
-_Identity: TypeAlias = tuple[int, int, int]
 
 
 class Writers:
@@ -82,23 +81,14 @@ class Writers:
         """Write down the hash of a file, of a large one when there is time, if it is still the same then."""
         at = len(written) - 1
         place = repository.path_of(name_of(name))
-        identity = _identity(place)
+        identity = identity_of(place)
 
         def look() -> None:
             content = content_at(repository, name_of(name))
-            if _identity(place) == identity:
+            if identity_of(place) == identity:
                 written[at] = (name, None if content is None else content.sha256)
 
-        if identity is None or identity[0] <= _SMALL:
+        if identity is None or identity[2] <= _SMALL:
             look()
         else:
             self._looker.do(look)
-
-
-def _identity(place: Path) -> _Identity | None:
-    """Return what is another after each write: size, inode and the time of the last change. None: nothing is there."""
-    try:
-        found = os.lstat(place)
-    except OSError:
-        return None
-    return found.st_size, found.st_ino, found.st_ctime_ns
