@@ -20,15 +20,15 @@ LAYERS = {
         _canonical _codes _errors _keys _names _notes _paced _policy_types _records _redaction _run _settings _units
         _version""",
     "questions": """
-        _cites _dialects _exits _failures _fingerprint _forest _lineage _membership _payload _surroundings _usage
-        _verdict""",
+        _attempts _cites _dialects _exits _failures _fingerprint _forest _interludes _lineage _membership _payload
+        _surroundings _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _git _hosts _pace _policy _receiver _recording.source _repeatable _sdk
-        _telemetry archive process""",
+        _arrival _attach _git _hosts _ledger _pace _policy _receiver _recording.source _repeatable _sdk
+        _telemetry archive ledger process""",
     "adapter": "_adapter _stamp",
     "release": "_release",
     "settling": "_settle",
@@ -52,7 +52,7 @@ EXCEPTIONS = {
 }
 
 THREADING = {
-    *("_buffer.held", "_receiver.door", "_receiver.server", "_settle.worker", "_telemetry"),
+    *("_buffer.held", "_ledger.store", "_receiver.door", "_receiver.server", "_settle.worker", "_telemetry"),
     *("_release", "_release.flush", "_release.line", "_release.tries"),
 }
 """Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""
@@ -72,7 +72,7 @@ LATE = {
     "_recording": {"spangate._otlp.proto"},
     "_sdk": {"opentelemetry.exporter", "requests"},
     "_policy": {"tomllib", "tomli"},
-    "_processor": {"spangate._receiver.door"},
+    "_processor": {"spangate._ledger.feeder", "spangate._receiver.door", "spangate.ledger"},
     "_receiver": {"hypercorn"},
     "_settle": {"spangate._sdk.received"},
     "cli": {"click", "spangate"},

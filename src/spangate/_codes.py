@@ -50,6 +50,7 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "exits.ceiling": "fail",
         "exits.tool_disagrees": "warn",
         "exits.unwatched_spawn": "warn",
+        "retries.repeated_failure": "warn",
         "cardinality.span_bytes": "fail",
         "cardinality.attributes_dropped": "fail",
         "timing.inverted_span": "fail",

@@ -183,6 +183,11 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "a program was started in a way that nobody watches",
             "Use subprocess, asyncio or spangate.process; what os.posix_spawn or pty start leaves no exit here.",
         ),
+        "retries.repeated_failure": Advice(
+            "a call that failed was made again, and nothing had changed",
+            "Have the agent change something first: RetryLedger.guard blocks such calls, exempt allows those that are"
+            " meant.",
+        ),
         "cardinality.span_bytes": Advice(
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",

@@ -11,6 +11,7 @@ from spangate.gates.cardinality import Cardinality
 from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
 from spangate.gates.forest import Forest
+from spangate.gates.retries import Retries
 from spangate.gates.timing import Timing
 
 __all__ = [
@@ -21,12 +22,13 @@ __all__ = [
     "Exits",
     "Forest",
     "Policy",
+    "Retries",
     "Timing",
     "default_gates",
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Retries, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 
