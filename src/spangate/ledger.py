@@ -176,7 +176,7 @@ class RetryLedger:
         repo: str | os.PathLike[str] | None = None,
         older_than_s: float | None = None,
     ) -> int:
-        """Delete the calls for which all that is given holds, and return how many they were. ``older_than_s=0`` is all.
+        """Delete the calls for which all that is given holds, and return how many they were.
 
         Raises:
             ValueError: nothing is given.
@@ -184,9 +184,18 @@ class RetryLedger:
         """
         scope = self._wanted(fingerprint, session, repo, older_than_s)
         if scope == Scope():
-            raise ValueError("say what to forget: fingerprint, session, repo, or older_than_s (0 for everything)")
+            raise ValueError("say what to forget: fingerprint, session, repo or older_than_s; forget_all() is another")
         with self.book.store.writing() as connection:
             return table.forget(connection, scope)
+
+    def forget_all(self) -> int:
+        """Delete all calls, and return how many they were.
+
+        Raises:
+            LedgerError: the ledger cannot be written.
+        """
+        with self.book.store.writing() as connection:
+            return table.forget(connection, Scope())
 
     def close(self) -> None:
         """Close the file. The ledger can be used again afterwards."""

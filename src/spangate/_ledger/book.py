@@ -103,6 +103,7 @@ class Book:
 
     def finish(self, begun: Begun, ending: Ending) -> None:
         """Write down how a call has ended. Raises :class:`spangate.ledger.LedgerError`."""
+        ended_ns = self.terms.clock()
         tree_after, diff_stat = self._changes(begun)
         attempt = replace(
             begun.attempt,
@@ -110,7 +111,7 @@ class Book:
             diff_stat=diff_stat,
             outcome=ending.outcome,
             exit_code=ending.exit_code,
-            ended_ns=self.terms.clock(),
+            ended_ns=ended_ns,
         )
         with self.store.writing() as connection:
             table.finish(connection, attempt)
