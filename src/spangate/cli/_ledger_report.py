@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -17,6 +17,8 @@ from spangate._ledger.rows import moment
 from spangate._units import counted, duration, shown
 from spangate.cli._console import UNREADABLE, style_of
 from spangate.ledger import Attempt, RetryLedger, Veto
+
+_MAX_PATH: Final = 4096
 
 
 class UnreadableError(click.ClickException):
@@ -65,7 +67,7 @@ def _attempt_text(attempt: Attempt) -> str:
     lines = [
         f"{attempt.fingerprint or 'no arguments    '}  {name}  {_word(attempt)}{took}, {moment(attempt.started_ns)}"
     ]
-    lines += [f"    {what}: {shown(str(value))}" for what, value in _details(attempt) if value]
+    lines += [f"    {what}: {shown(str(value), _MAX_PATH)}" for what, value in _details(attempt) if value]
     return "\n".join([lines[0], *(dim(line, "dim") for line in lines[1:])])
 
 
