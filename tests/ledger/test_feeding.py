@@ -239,11 +239,12 @@ def test_versions_and_files_are_written_down_where_spans_tell_them(
                 {"op": "write", "path": "same", "before_hash": "2", "after_hash": "1"},
                 {"op": "delete", "path": "gone"},
                 {"op": "write", "path": "unknown"},
+                {"op": "move", "path": "here", "target_path": "there", "before_hash": "1", "after_hash": "1"},
             ):
                 tracer.start_span("file", attributes=file).end()
         call(tracer, "look", {})
     provider.settle()
-    assert rows(ledger, "tool", "version", "diff_stat") == [("edit", "2", "+1 ~2 -1"), ("look", "", None)]
+    assert rows(ledger, "tool", "version", "diff_stat") == [("edit", "2", "+2 ~2 -2"), ("look", "", None)]
 
 
 def broken(path: Path) -> None:

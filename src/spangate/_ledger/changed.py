@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from spangate._attempts import OPERATION, PATH
@@ -14,7 +15,8 @@ _Hashes: TypeAlias = tuple[Any, Any]
 _BEFORE: Final = "before_hash"
 _AFTER: Final = "after_hash"
 _UNKNOWN: Final[_Hashes] = ("before", "after")
-_GOES: Final = frozenset({"delete", "remove", "unlink"})
+_TARGET: Final = "target_path"
+_DELETE: Final = "delete"
 _MAX_DEPTH: Final = 8
 """So many tools inside of each other are told of a file; deeper nesting says nothing more."""
 
@@ -33,7 +35,8 @@ def changes_of(run: Run) -> dict[Span, str]:
             for _ in range(_MAX_DEPTH):
                 if tool is None:
                     break
-                _note(files.setdefault(tool, {}), path, _hashes(span))
+                for name, hashes in _told(span, path):
+                    _note(files.setdefault(tool, {}), name, hashes)
                 tool = tool_above(tool)
     return {tool: str(_stat(found)) for tool, found in files.items()}
 
@@ -43,14 +46,18 @@ def _note(files: dict[str, _Hashes], path: str, hashes: _Hashes) -> None:
     files[path] = hashes if known is None else (known[0], hashes[1])
 
 
-def _hashes(span: Span) -> _Hashes:
-    """Return what a span says of the file before and after, None for no file."""
+def _told(span: Span, path: str) -> Iterator[tuple[str, _Hashes]]:
+    """Yield what a span says of files before and after, None for no file. A move is of two."""
     attributes = span.attributes
+    operation, target = attributes.get(OPERATION), attributes.get(_TARGET)
     before, after = attributes.get(_BEFORE) or None, attributes.get(_AFTER) or None
-    if _BEFORE in attributes or _AFTER in attributes:
-        return before, after
-    operation = attributes.get(OPERATION)
-    return (_UNKNOWN[0], None) if isinstance(operation, str) and operation in _GOES else _UNKNOWN
+    if isinstance(target, str):
+        yield path, (before or _UNKNOWN[0], None)
+        yield target, (None, after or _UNKNOWN[1])
+    elif _BEFORE in attributes or _AFTER in attributes:
+        yield path, (before, after)
+    else:
+        yield path, ((_UNKNOWN[0], None) if operation == _DELETE else _UNKNOWN)
 
 
 def _stat(files: dict[str, _Hashes]) -> DiffStat:
