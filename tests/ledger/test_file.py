@@ -208,6 +208,19 @@ def test_an_empty_file_becomes_a_ledger(path: Path) -> None:
         assert ledger.veto("tool")
 
 
+def test_what_breaks_off_in_the_middle_is_undone(filled: Path) -> None:
+    def broken(ledger: RetryLedger) -> None:
+        with ledger.book.store.writing() as connection:
+            connection.execute("UPDATE calls SET tool = 'half'")
+            raise ZeroDivisionError
+
+    with closing(RetryLedger(filled)) as ledger:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                broken(ledger)
+        assert [attempt.tool for attempt in ledger.attempts()] == ["tool"]
+
+
 @pytest.fixture
 def shared(filled: Path) -> Iterator[Path]:
     """Put the ledger where another user may look for it, and be that user."""

@@ -351,7 +351,8 @@ def test_a_file_that_was_taken_away_meanwhile_costs_no_row(ledger: RetryLedger, 
         with ledger.guard("other"):
             pass
         call.exit(1)
-    assert {attempt.tool: attempt.outcome for attempt in ledger.attempts()} == {"tool": "error", "other": "ok"}
+    with closing(RetryLedger(path)) as another:
+        assert {attempt.tool: attempt.outcome for attempt in another.attempts()} == {"tool": "error", "other": "ok"}
 
 
 def test_a_tree_that_cannot_be_read_afterwards_costs_the_call_nothing(
