@@ -33,6 +33,10 @@ SAYS = {
         "budget.ceiling: input tokens: ",
         " > 100\n  exported: refused invoke_agent umbrella\n",
     ],
+    "retry_veto.py": [
+        "tests: exit 1\ntests: exit 0\n",
+        "tests: exit 1\nblocked: the same call failed with exit code 1, on this very tree\n",
+    ],
 }
 
 

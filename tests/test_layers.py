@@ -20,15 +20,15 @@ LAYERS = {
         _canonical _codes _errors _globs _keys _names _notes _paced _policy_types _records _redaction _run _settings
         _units _version""",
     "questions": """
-        _cites _dialects _exits _failures _fingerprint _forest _journal _lineage _log_evidence _loops _membership
-        _payload _surroundings _timing _usage _verdict""",
+        _attempts _cites _dialects _exits _failures _fingerprint _forest _interludes _journal _lineage _log_evidence
+        _loops _membership _payload _surroundings _timing _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _git _hosts _log_telemetry _native _pace _paths _policy _receiver _recording.source _repeatable
-        _sdk _telemetry _worktree archive files process""",
+        _arrival _attach _git _hosts _ledger _log_telemetry _native _pace _paths _policy _receiver _recording.source
+        _repeatable _sdk _telemetry _worktree archive files ledger process""",
     "adapter": "_adapter _stamp",
     "release": "_release",
     "settling": "_settle",
@@ -52,8 +52,8 @@ EXCEPTIONS = {
 }
 
 THREADING = {
-    *("_buffer.held", "_log_processor", "_log_telemetry", "_native.course", "_receiver.door", "_receiver.server"),
-    *("_release", "_release.flush", "_release.line", "_release.outlet", "_release.tries"),
+    *("_buffer.held", "_ledger.store", "_log_processor", "_log_telemetry", "_native.course", "_receiver.door"),
+    *("_receiver.server", "_release", "_release.flush", "_release.line", "_release.outlet", "_release.tries"),
     *("_settle.watches", "_settle.worker", "_telemetry", "_worktree"),
 }
 """Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""
@@ -73,7 +73,9 @@ LATE = {
     "_recording": {"spangate._otlp.proto"},
     "_sdk": {"opentelemetry.exporter", "requests"},
     "_policy": {"tomllib", "tomli"},
-    "_processor": {"spangate._receiver.door", "spangate._settle.witness"},
+    "_processor": {
+        *("spangate._ledger.feeder", "spangate._receiver.door", "spangate._settle.witness", "spangate.ledger"),
+    },
     "_receiver": {"hypercorn"},
     "_settle": {"spangate._sdk.received"},
     "cli": {"click", "spangate"},

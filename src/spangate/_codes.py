@@ -60,6 +60,7 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "halt.iteration_gap": "fail",
         "halt.schema_drift": "fail",
         "halt.over_budget": "fail",
+        "retries.repeated_failure": "warn",
         "cardinality.span_bytes": "fail",
         "cardinality.attributes_dropped": "fail",
         "timing.untraced": "fail",

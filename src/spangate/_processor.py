@@ -37,8 +37,10 @@ from spangate._telemetry import Telemetry, logger
 from spangate.gates import Worktree, default_gates
 
 if TYPE_CHECKING:
+    from spangate._ledger.feeder import Feeder
     from spangate._receiver.door import Door
     from spangate._settle.witness import Witness
+    from spangate.ledger import RetryLedger
 
 SHUTDOWN_S = 30.0
 """How long a shutdown may take; a hanging exporter must not keep the program from ending."""
@@ -67,6 +69,8 @@ class GateSpanProcessor(QuickHooks):
         unit: ``tree``: a local tree is one run; ``agent``: every topmost agent or workflow span in it is one.
         receiver: Takes in what programs that a run starts record, in whatever language; see
             :class:`spangate.process.Receiver`. None: there is none, and nothing listens.
+        ledger: A :class:`spangate.ledger.RetryLedger`, or the path of its file: every tool and program of a run that is
+            judged is written down there. None: there is none.
         dry_run: Judge and tell, but refuse nothing.
         on_verdict: Called on the gate's own thread with every verdict.
         idle_timeout_s: See :class:`spangate._settle.bounds.Bounds`, as the following.
@@ -92,6 +96,7 @@ class GateSpanProcessor(QuickHooks):
         dry_run: bool = False,
         on_verdict: Callable[[Verdict], None] | None = None,
         receiver: Receiver | None = None,
+        ledger: RetryLedger | str | os.PathLike[str] | None = None,
         idle_timeout_s: float | None = None,
         max_run_age_s: float = 86_400.0,
         max_held_bytes: int = 256 << 20,
@@ -123,6 +128,11 @@ class GateSpanProcessor(QuickHooks):
         self._witness = None if member is not None else self._attend(chosen)
         self._logs = LogDesk(buffer, worker, max_held_bytes)
         self._door = None if receiver is None or member is not None else _opened(receiver, buffer, telemetry)
+        self._feeder = None if ledger is None or member is not None else _feeder(ledger, telemetry)
+        if self._feeder is not None:
+            self._decider.feeder = self._feeder
+            # in the place of the method, so that nobody else pays for it
+            self.on_start = self._feeder.watching(self.on_start)  # type: ignore[method-assign]
         after_fork(self._after_fork)
         announce(buffer)
         self._hand_on_ms = _HAND_ON_MS
@@ -159,6 +169,11 @@ class GateSpanProcessor(QuickHooks):
         return dict(self._telemetry.lost)
 
     @property
+    def left_out(self) -> int:
+        """Calls of tools that the ledger did not take."""
+        return self._telemetry.left_out
+
+    @property
     def received(self) -> int:
         """Spans that programs have sent to the receiver."""
         return self._telemetry.received
@@ -191,6 +206,8 @@ class GateSpanProcessor(QuickHooks):
         if self._door is not None:
             self._door.stop()
         self._worker.close(deadline)
+        if self._feeder is not None:
+            self._feeder.close()
         self._decider.lose(self._buffer.shut(), "shutdown")
         self._logs.close()
 
@@ -218,6 +235,14 @@ def _opened(receiver: Receiver, buffer: Buffer, telemetry: Telemetry) -> Door:
     door = Door(receiver, buffer, telemetry)
     open_way(door)
     return door
+
+
+def _feeder(ledger: RetryLedger | str | os.PathLike[str], telemetry: Telemetry) -> Feeder:
+    from spangate._ledger.feeder import Feeder  # as is SQLite
+    from spangate.ledger import RetryLedger
+
+    opened = ledger if isinstance(ledger, RetryLedger) else RetryLedger(ledger)
+    return Feeder(opened.book, telemetry)
 
 
 def _exporters(

@@ -28,6 +28,7 @@ _LOSSES = {
 class Telemetry:
     """Counts, by the OpenTelemetry metrics API (nothing happens without a MeterProvider) and for whoever asks.
 
+    ``left_out`` counts the calls of tools that a ledger did not take;
     ``received`` counts the spans that programs have sent, ``refused`` their requests that were refused, by reason;
     ``lost`` counts the spans that reached neither the exporter nor a verdict, by reason; ``withheld`` those that a
     refused run keeps back; ``released`` those that the exporter accepted. Hooks of many threads count, and so do the
@@ -44,6 +45,7 @@ class Telemetry:
         self._lost = meter.create_counter("spangate.spans.lost", "{span}", "Spans that went nowhere, by reason")
         self._received = meter.create_counter("spangate.spans.received", "{span}", "Spans that programs have sent")
         self._refused = meter.create_counter("spangate.receiver.refused", "{request}", "Requests refused, by reason")
+        self._left_out = meter.create_counter("spangate.ledger.left_out", "{call}", "Calls that a ledger did not take")
         self._seconds = meter.create_histogram("spangate.judge.duration", "s", "Time to judge a run")
         meter.create_observable_up_down_counter("spangate.spans.held", [_observer(held)], "{span}", "Spans held now")
 
@@ -52,7 +54,7 @@ class Telemetry:
         self._lock = threading.RLock()  # a finalizer may end a span, and so count, while this thread holds it
         self.lost: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
-        self.withheld = self.received = 0
+        self.withheld = self.received = self.left_out = 0
         self.released = 0
 
     def judged(self, verdict: Verdict, seconds: float) -> None:
@@ -79,6 +81,15 @@ class Telemetry:
         with self._lock:
             self.received += spans
         self._received.add(spans)
+
+    def leave_out(self, calls: int, why: str) -> None:
+        """Count calls that a ledger did not take; with a log line the first time."""
+        with self._lock:
+            is_first = not self.left_out
+            self.left_out += calls
+        self._left_out.add(calls)
+        if is_first and calls:
+            logger.warning("the ledger does not take what tools were called with, which costs no run anything: %s", why)
 
     def refuse(self, reason: str, what: str) -> None:
         """Count a request that was refused; with a log line as for what is lost."""

@@ -69,7 +69,7 @@ def outcome_of(span: Span, *, failed: bool = False) -> Outcome:
         return "error" if failed else "ok"
     found: Outcome = "error" if failed or span.status == "ERROR" else "ok"
     for name in _names(span):
-        kind = kind_of_error(name)
+        kind = outcome_named(name)
         if kind != "error":
             return kind
         found = kind
@@ -104,7 +104,7 @@ def _name(value: Any) -> str:
 
 
 @lru_cache(maxsize=1024)
-def kind_of_error(name: str) -> Outcome:
+def outcome_named(name: str) -> Outcome:
     """Say how a span failed whose exception type, with or without its module, is ``name``."""
     last = name.rpartition(".")[2]
     if last in _CONTROL_FLOW:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
-from spangate._dialects._outcome import ERROR_TYPE, kind_of_error
+from spangate._dialects._outcome import ERROR_TYPE, outcome_named
 from spangate._errors import LoopError
 from spangate._records import Outcome
 
@@ -54,5 +54,5 @@ def reason_of(error: BaseException) -> str:
         return error.halt_reason
     if isinstance(error, SystemExit):
         return "cancelled"
-    kinds = (kind_of_error(kind.__name__) for kind in type(error).__mro__)
+    kinds = (outcome_named(kind.__name__) for kind in type(error).__mro__)
     return next((_REASONS[kind] for kind in kinds if kind in _REASONS), "tool_error")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Ruling
@@ -22,9 +22,15 @@ from spangate._telemetry import Telemetry, logger
 from spangate._verdict.account import verdict_span_id
 from spangate._verdict.text import one_line
 
+if TYPE_CHECKING:
+    from spangate._ledger.feeder import Feeder
+
 
 class Decider:
-    """Judges runs and lines up what leaves. Used by the worker alone."""
+    """Judges runs and lines up what leaves. Used by the worker alone.
+
+    ``feeder`` has the calls of tools written down, None where there is no ledger.
+    """
 
     def __init__(
         self,
@@ -43,6 +49,7 @@ class Decider:
         self._on_verdict = on_verdict
         self._dry_run = dry_run
         self._witness: Callable[[Run], Changes] | None = None
+        self.feeder: Feeder | None = None
 
     def look_with(self, witness: Callable[[Run], Changes]) -> None:
         """Have each run judged with what ``witness`` says of its working tree."""
@@ -81,6 +88,7 @@ class Decider:
         if not refused and verdict.spans_withheld:
             verdict = replace(verdict, spans_withheld=0)
         parcels = [*self._parcels(run, bearer, verdict, refused=refused)]
+        calls = None if self.feeder is None else self.feeder.read(run)
         run.take_apart(self._buffer.rest)  # before anything leaves: it is new to the garbage collector, and large
         for parcel in parcels:
             self._sender.put(parcel)
@@ -90,6 +98,8 @@ class Decider:
         self.rule(decided, "fail" if refused else "pass", number)
         if refused:
             take_apart(run.spans, self._buffer.rest)  # at last: until here they would count as lost
+        if self.feeder is not None:
+            self.feeder.write(calls)
         return verdict
 
     def _parcels(self, run: Run, bearer: Span, verdict: Verdict, *, refused: bool) -> Iterator[Parcel]:

@@ -223,6 +223,11 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "a loop took more iterations than it may",
             "Look at why it did not halt; raise max_iters if it may take so many.",
         ),
+        "retries.repeated_failure": Advice(
+            "a call that failed was made again, and nothing had changed",
+            "Have the agent change something first: RetryLedger.guard blocks such calls, exempt allows those that are"
+            " meant.",
+        ),
         "cardinality.span_bytes": Advice(
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",

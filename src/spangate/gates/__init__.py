@@ -12,6 +12,7 @@ from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
 from spangate.gates.forest import Forest
 from spangate.gates.halt import Halt
+from spangate.gates.retries import Retries
 from spangate.gates.timing import Timing
 from spangate.gates.worktree import Worktree
 
@@ -24,13 +25,24 @@ __all__ = [
     "Forest",
     "Halt",
     "Policy",
+    "Retries",
     "Timing",
     "Worktree",
     "default_gates",
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Halt, Worktree, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (
+    Completeness,
+    Forest,
+    Budget,
+    Exits,
+    Halt,
+    Retries,
+    Worktree,
+    Cardinality,
+    Timing,
+)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 
