@@ -11,6 +11,7 @@ from typing import Any, Final
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Tree
 from spangate._hosts import looks_first
+from spangate._run import Run
 from spangate._settle.place import Placer
 from spangate._worktree import Look, Looker
 
@@ -26,10 +27,10 @@ class Watch:
     """A tree that may be a run: the last look before it began, the first one after, and the spans there were then.
 
     ``began`` is when it did, in seconds of the clock that only goes forward; ``present`` is None until the look is
-    over.
+    over. ``judged`` counts the runs in it that were.
     """
 
-    __slots__ = ("baseline", "before", "began", "is_gone", "present", "tree")
+    __slots__ = ("baseline", "before", "began", "is_gone", "judged", "present", "tree")
 
     def __init__(self, tree: Tree, before: Look | None) -> None:
         self.tree = tree
@@ -37,6 +38,7 @@ class Watch:
         self.began = time.monotonic()
         self.baseline = Look()
         self.present: Sequence[int] | None = None
+        self.judged = 0
         self.is_gone = False
 
 
@@ -57,7 +59,7 @@ class Watches:
         """Watch nothing: what a forked child starts with."""
         self._lock = threading.RLock()  # a signal handler may begin a run where this thread begins one
         self.looker.reset()
-        self._watches: dict[str, Watch] = {}
+        self._watches: dict[Tree, Watch] = {}
         self._last_end = 0.0
         self._newest = 0
 
@@ -77,17 +79,17 @@ class Watches:
         with self._lock:
             if len(self._watches) >= _MANY:
                 self._forget_gone()
-            watch = self._watches[tree.tree_id] = Watch(tree, self.looker.latest)
+            watch = self._watches[tree] = Watch(tree, self.looker.latest)
             self._newest = max(self._newest, tree.order)
             watch.baseline = self.looker.ask()
 
     def _forget_gone(self) -> None:
         """Forget trees that were gone the last time as well: one that has just gone may be about to be judged."""
         held = {*self._buffer.held()}
-        for tree_id, watch in [*self._watches.items()]:
-            if watch.tree not in held:
+        for tree, watch in [*self._watches.items()]:
+            if tree not in held:
                 if watch.is_gone:
-                    del self._watches[tree_id]
+                    del self._watches[tree]
                 watch.is_gone = True
 
     def _told(self, look: Look) -> None:
@@ -103,19 +105,29 @@ class Watches:
         for look in wanted:
             self.looker.wait(look, _PATIENCE_S)
 
-    def close(self, tree_id: str, *, is_whole: bool) -> tuple[Watch, float, bool] | None:
-        """Return what is known of a tree that is judged, or a part of it, with the moment of its end: for a part, now.
+    def close(self, run: Run) -> tuple[Watch, float, bool] | None:
+        """Return what is known of the tree that a run is, or a part of, with the moment of its end: for a part, now.
 
         The last says whether a run that was judged before ended later than this one began. None: nothing is known.
         """
         with self._lock:
-            watch = self._watches.pop(tree_id, None) if is_whole else self._watches.get(tree_id)
+            watch = self._of_run(run)
             if watch is None:
                 return None
-            now = self._newest + _NOW
-            end = (watch.tree.end_order or now) if is_whole else now
+            watch.judged += 1
+            end = self._newest + _NOW
+            if not watch.tree.piecewise:
+                del self._watches[watch.tree]
+                end = watch.tree.end_order or end
             overlaps, self._last_end = self._last_end > watch.tree.order, max(self._last_end, end)
             return watch, end, overlaps
+
+    def _of_run(self, run: Run) -> Watch | None:
+        """Find a run's tree by its id, which runs that a program has opened below others' spans do not have."""
+        tree_id = run.run_id.partition(".")[0]
+        near = [watch for watch in self._watches.values() if watch.tree.trace_id == run.root.trace_id]
+        found = next((watch for watch in near if watch.tree.tree_id == tree_id), None)
+        return near[0] if found is None and len(near) == 1 else found
 
     def others(self, watch: Watch) -> list[Watch]:
         """Return all but one."""

@@ -106,12 +106,11 @@ class Witness:
 
     def _watch_of(self, run: Run) -> tuple[Watch, float]:
         """Return what is known of a run's tree, and the moment of its end."""
-        tree_id, _, part = run.run_id.partition(".")
-        known = self._watches.close(tree_id, is_whole=not part)
+        known = self._watches.close(run)
         if known is None:
             raise Unknown(_UNSEEN)
         watch, end, overlaps = known
-        if part and (part != "1" or self._is_run(watch.tree)):
+        if watch.tree.piecewise and (watch.judged > 1 or self._is_run(watch.tree)):
             raise Unknown(_SHARED)
         if overlaps or any(self._is_rival(other.tree, watch.tree, end) for other in self._watches.others(watch)):
             raise Unknown(_OTHER_RUN)
