@@ -117,6 +117,14 @@ class TestAccount:
         assert account.covered_ns == 4 * SECOND
         assert account.by_role == {"agent": 6 * SECOND, "tool": 2 * SECOND, "process": 2 * SECOND}
 
+    def test_a_program_in_which_an_agent_works_is_a_container(self) -> None:
+        root = span("other", "spangate run", end=10.0)
+        command = span("process", parent=root, end=10.0)
+        agent = span("agent", parent=command, start=1.0, end=9.0)
+        tool = span("tool", parent=agent, start=2.0, end=4.0)
+        program = span("process", parent=tool, start=2.0, end=3.0)
+        assert times(run_of([root, command, agent, tool, program])).covered_ns == 2 * SECOND
+
     def test_parallel_children_are_taken_off_once(self) -> None:
         root = span("agent", end=10.0)
         tools = [span("tool", parent=root, start=1.0, end=5.0), span("tool", parent=root, start=3.0, end=7.0)]
@@ -307,7 +315,7 @@ class TestCommands:
         file = tmp_path / "timing.toml"
         file.write_text('[runs."other *"]\nuntraced_fraction = 0.1\n', encoding="utf-8")
         said = invoke("check", "--timing-baseline", str(file), recorded(tmp_path))
-        assert said.exit_code == 0
+        assert said.exit_code == 1
         assert "no baseline for runs named invoke_agent helper" in said.stderr
         assert "no run for the baseline of other *" in said.stderr
 

@@ -86,6 +86,12 @@ def test_a_ceiling_needs_a_wall_clock_and_something_around_the_calls(root: Span)
     ]
 
 
+def test_what_another_clock_has_timed_may_fill_a_hole() -> None:
+    far = span("tool", parent=ROOT, parent_remote=True, start=50.0, end=53.0)
+    assert [one.level for one in Timing(max_untraced_fraction=0.25)(run_of([ROOT, WORK, far]))] == ["not_evaluable"]
+    assert [one.code for one in Timing(max_untraced_fraction=0.05)(run_of([ROOT, WORK, far]))] == [UNTRACED]
+
+
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan")])
 def test_a_ceiling_is_a_fraction(fraction: float) -> None:
     with pytest.raises(ValueError, match="max_untraced_fraction"):

@@ -2,7 +2,8 @@
 
 *Exclusive* is a span's duration without what its children cover of it. *Untraced* is the wall clock of the run without
 all that closed leaf spans cover: model calls, tools and programs. The root never counts as coverage, nor does what
-merely contains others: a span that waits is no evidence of work. Spans that overlap are listed and never added up.
+merely contains others: a span that waits is no evidence of work. A program in which an agent recorded what it does is
+such a container. Spans that overlap are listed and never added up.
 
 What has no end yet, or ends before it starts, does not enter; nor does what another host's clock has timed. These are
 named. Nanoseconds throughout; O(n log n).
@@ -16,7 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from spangate._records import Role, Span
+from spangate._lineage import nearest
+from spangate._records import AGENT_ROLES, Role, Span
 from spangate._run import Run
 from spangate._timing.hosts import elsewhere
 from spangate._timing.intervals import Stretch, gaps, length, overlaps, union
@@ -78,6 +80,12 @@ class Times:
         return self.wall_ns - self.covered_ns
 
     @property
+    def untimed_ns(self) -> int:
+        """How long leaf spans took that another clock has timed: where in the run that was nobody can tell."""
+        others = (span for span, _ in self.left_out if span.role in LEAVES)
+        return sum(max(0, span.end_ns - span.start_ns) for span in others if span.end_ns is not None)
+
+    @property
     def untraced_fraction(self) -> float:
         """The untraced part of the wall clock, between 0 and 1; 0 where the run took no time."""
         return self.untraced_ns / self.wall_ns if self.wall_ns else 0.0
@@ -90,7 +98,8 @@ def times(run: Run) -> Times:
         return Times("the root is still open, so the run has no wall clock")
     left_out = dict(_left_out(run))
     entered = [span for span in run.spans if id(span) not in left_out]
-    leaves = [span for span in entered if span.role in LEAVES and span is not run.root]
+    containers = _containers(run)
+    leaves = [span for span in entered if span.role in LEAVES and span is not run.root and id(span) not in containers]
     covered = union(map(_stretch, leaves), wall)
     exclusive_ns = {id(span): _exclusive(run, span, left_out) for span in entered}
     by_role: Counter[str] = Counter()
@@ -130,6 +139,20 @@ def _left_out(run: Run) -> Iterator[tuple[int, tuple[Span, str]]]:
             yield id(span), (span, "ends before it starts")
         elif id(span) in strangers:
             yield id(span), (span, strangers[id(span)])
+
+
+def _containers(run: Run) -> set[int]:
+    """Return the programs, by identity, below which there is a part of an agent: it shows what they did."""
+    found: set[int] = set()
+    if run.of_role("process"):
+        program_above = nearest(run, lambda span: span.role == "process")
+        for role in AGENT_ROLES:
+            for span in run.by_role.get(role, ()):
+                program = program_above(span)
+                while program is not None and id(program) not in found:
+                    found.add(id(program))
+                    program = program_above(program)
+    return found
 
 
 def _stretch(span: Span) -> Stretch:

@@ -59,7 +59,7 @@ class TimingCheck:
         return over or ()
 
     def close(self) -> bool:
-        """Write the baseline, or say what it lacks and has too much. Returns whether a run was over it."""
+        """Write the baseline, or say what it lacks and has too much. Returns whether a run was over it or is not in it."""
         if self._baseline is None:
             return False
         if self._path is not None:
@@ -70,12 +70,12 @@ class TimingCheck:
             say(f"{self._path}: written, with {counted(len(self._baseline.entries), 'name')} of runs")
             return False
         for name in self._unknown:
-            say(f"note: no baseline for runs named {shown(name)}: --update-timing-baseline writes one")
+            say(f"no baseline for runs named {shown(name)}: --update-timing-baseline writes one")
         for name in self._baseline.unused():
             say(f"note: no run for the baseline of {shown(name)}")
         if self._over:
             say(f"{counted(self._over, 'run')} over the timing baseline")
-        return self._over > 0
+        return self._over > 0 or bool(self._unknown)
 
 
 def timing_check(path: str | None, *, update: bool) -> TimingCheck:

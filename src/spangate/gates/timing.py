@@ -69,6 +69,9 @@ def _two_parents(run: Run) -> Iterator[Finding]:
 def _untraced(run: Run, account: Times, ceiling: float) -> Iterator[Finding]:
     if not account.leaves and run.root.role in ("generation", "tool"):
         yield not_evaluable("timing.not_evaluable", "the run is one call, and nothing lies around it")
+    elif account.untraced_fraction > ceiling >= 1 - (account.covered_ns + account.untimed_ns) / account.wall_ns:
+        why = f"{duration(account.untimed_ns)} of its calls were timed by another clock, and may fill what is untraced"
+        yield not_evaluable("timing.not_evaluable", why)
     elif account.untraced_fraction > ceiling:
         longest = max(account.holes, key=lambda hole: hole.length_ns)
         yield Finding(
