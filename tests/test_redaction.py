@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +93,18 @@ def test_what_lies_too_deep_is_hidden() -> None:
     for _ in range(100):
         value = {"a": value}
     assert "x" not in json.dumps(Redaction().of(value))
+
+
+def test_a_secret_is_found_behind_a_word_without_end() -> None:
+    long = "x" * 100_000
+    assert Redaction().of_text(f"{long} {long}_api_key=hunter2 {long}") == f"{long} {long}_api_key={REDACTED} {long}"
+
+
+@pytest.mark.parametrize("piece", ["x", "-", "ab ", "ab\t", "ab=", 'ab"', "token ", "x" * 63 + " "])
+def test_long_texts_cost_their_length(piece: str) -> None:
+    def seconds(length: int) -> float:
+        start = time.process_time()
+        Redaction().of_text((piece * length)[:length])
+        return time.process_time() - start
+
+    assert seconds(400_000) < 40 * max(seconds(40_000), 0.005)

@@ -29,9 +29,11 @@ MAX_DEPTH: Final = 64
 """How deep values are looked through; what lies deeper is as good as a secret."""
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
-_KEY: Final = re.compile(r"""(?P<key>[\w-]{2,64})(?P<between>["']?\s*[=:]\s*|\s+)""")
+_KEY: Final = re.compile(r"""(?<![\w-])(?P<key>[\w-]{2,})(?P<between>["']?\s*[=:]\s*|\s+)""")
 _VALUE: Final = re.compile(r"""\"[^"]*"|'[^']*'|(?:(?:Basic|Bearer|Token)\s+)?[^\s"',;&]+""", re.IGNORECASE)
 _MAX_KNOWN: Final = 4096
+_MAX_KEY: Final = 64
+"""Characters of a key in a text that are looked at, its last ones."""
 
 
 class Redaction:
@@ -76,7 +78,7 @@ class Redaction:
     def _announces(self, found: re.Match[str]) -> bool:
         """Say whether a secret follows: behind a sign, or behind an option."""
         key = found["key"]
-        return (key.startswith("-") or found["between"].strip() != "") and self.covers(key)
+        return (key.startswith("-") or found["between"].strip() != "") and self.covers(key[-_MAX_KEY:])
 
     def _of(self, value: Any, depth: int) -> Any:
         if isinstance(value, Mapping):
