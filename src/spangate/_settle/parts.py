@@ -179,8 +179,6 @@ class Parts:
         decided = remembered(tree, run_id, part.spans)
         candidates = self._claims.of_part(tree, part)
         bound = self._bound_to(tree, part)
-        if is_quiet and any(other.open for other in bound):
-            return False
         if not self._take(tree, part, look, decided, bound, is_quiet=is_quiet):
             return False
         tree.runs += 1
@@ -207,7 +205,8 @@ class Parts:
         while self._buffer.take(tree, members, decided, activity, bound) is None:
             activity, fresh = self._buffer.since(tree, look.ids)
             below = {span.parent_id for span in read(fresh).spans}
-            if not self._buffer.is_held(tree) or not below.isdisjoint(decided.span_ids or _ids(part.spans)):
+            is_busy = any(other.open for other in bound)
+            if is_busy or not self._buffer.is_held(tree) or not below.isdisjoint(decided.span_ids or _ids(part.spans)):
                 return False
         return True
 
