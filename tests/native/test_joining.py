@@ -206,6 +206,16 @@ def test_a_run_in_a_thread_that_carries_another_is_nested_in_it() -> None:
     assert said(verdict(gated)) == SPLIT
 
 
+def test_in_a_program_of_a_run_every_run_is_a_part_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPANGATE_RUN_ID", "theirs")
+    gated = made()
+    with loop(gated) as run:
+        assert run.run_id == "theirs"
+        start(gated, "tool", run.run_id).end()
+    assert said(verdict(gated)) == SPLIT
+    assert verdict(gated).run_id == f"theirs-{verdict(gated).root.hex_id}"
+
+
 def test_an_unknown_run_is_none() -> None:
     gated = made()
     start(gated, "agent", "nobody").end()
