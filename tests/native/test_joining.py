@@ -24,7 +24,7 @@ from spangate import default_gates, process
 from spangate._native.agent_run import AgentRun
 from spangate.gates import Forest, Policy
 from spangate.process import Receiver
-from tests.live.gated import LONG, LOOKS, Gated, Stepped, said
+from tests.live.gated import LONG, LOOKS, Gated, Stepped, local, said
 from tests.live.test_races import just_before
 
 CHILD = [sys.executable, str(Path(__file__).with_name("child.py"))]
@@ -117,6 +117,7 @@ def test_a_queue_that_carries_trace_and_baggage_keeps_the_tree_whole() -> None:
         propagate.inject(carrier)
         jobs.put(carrier)
         elsewhere(worker)
+        assert [tree.quick for tree in gated.gate._buffer.held()] == [True]
     assert said(verdict(gated)) == "pass"
     assert verdict(gated).run_id == run.run_id
     assert verdict(gated).totals.spans_started == len(gated.exported) == 6
@@ -170,6 +171,24 @@ def test_what_never_ends_in_it_is_an_open_span_of_the_run() -> None:
     fresh.end()
     assert gated.flush()
     assert gated.names == ["refused agent.run"]
+
+
+def test_a_request_that_carries_it_is_part_of_it() -> None:
+    gated = made()
+    with loop(gated) as run:
+        tracer = gated.get_tracer("web")
+        tracer.start_span("GET /eggs", carrying(run.run_id), kind=SpanKind.SERVER).end()
+        assert gated.flush()
+        assert gated.names == []
+    assert said(verdict(gated)) == SPLIT
+
+
+def test_so_is_what_is_below_another_providers_span() -> None:
+    gated = made()
+    with loop(gated) as run:
+        theirs = trace.set_span_in_context(trace.NonRecordingSpan(local(0xABC)), carrying(run.run_id))
+        gated.get_tracer("app").start_span("execute_tool x", theirs, attributes=LOOKS["tool"]).end()
+    assert said(verdict(gated)) == "fail forest.missing_parent forest.multiple_trace_ids"
 
 
 def test_two_runs_at_once_each_have_their_own() -> None:

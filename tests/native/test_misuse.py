@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, TypeAlias
 
 import pytest
@@ -189,6 +189,17 @@ def test_a_tool_whose_schema_changes_is_not_called_and_the_run_halts() -> None:
         agent(provider)
     provider.assert_refused("halt.schema_drift")
     assert called == [1]
+
+
+def test_a_loop_that_makes_light_of_it_ends_all_the_same() -> None:
+    turns = 0
+    with GatedProvider() as provider, spangate.run(max_iters=5, tracer_provider=provider) as run:
+        for it in run.iterations():
+            turns += 1
+            with suppress(SpangateError), it.tool("look", schema={"turn": it.number}):
+                pass
+    assert (turns, run.halted) == (2, "schema_drift")
+    provider.assert_refused("halt.schema_drift")
 
 
 def test_a_reason_that_is_none_is_recorded_as_unknown(caplog: pytest.LogCaptureFixture) -> None:

@@ -99,8 +99,7 @@ class Buffer(Receiving):
         with self._lock:
             ended = list(self._ended)
         for tree in ended:
-            for one in (tree, *tree.bound):
-                self.absorb(one)
+            self.absorb(tree)
         return ended
 
     def is_in_decided(self, order: int) -> bool:

@@ -160,10 +160,7 @@ class Parts:
     def _bound_to(self, tree: Tree, part: Part) -> list[Tree]:
         """List the trees that carry the id of a run in a part of a tree."""
         ids = _ids(part.spans) if tree.bound else ()
-        found = [other for other in [*tree.bound] if tree.bound.get(other) in ids]
-        for other in found:
-            self._buffer.absorb(other)
-        return found
+        return [other for other in [*tree.bound] if tree.bound.get(other) in ids]
 
     def _trigger(self, clock: _Clock, now: float, flush: Flush | None, forced: Trigger | None) -> Trigger | None:
         if forced is not None and (forced != "age" or now - clock.born >= self._terms.max_age_s):
