@@ -626,3 +626,28 @@ def test_a_span_that_comes_on_two_ways_at_once_is_held_once() -> None:
     assert buffer.admit(Tree(1, 2, "the other", standing="unseen"), None, span)
     (tree,) = buffer.held()
     assert list(buffer.glimpse(tree)) == [span]
+
+
+def test_a_run_is_told_where_there_is_no_room_for_what_carries_its_id() -> None:
+    buffer = Buffer(lambda: 0.0, max_spans=1)
+    run = Tree(1, 10, "random")
+    assert buffer.open(run, Ended(1, 10, 0)) is run
+    buffer.open_run("r", 1, 10, is_own=True)
+    assert buffer.carry(Tree(2, 20, "other"), "unknown", Ended(2, 20, 0)) is None
+    assert not run.overflowed
+    assert buffer.carry(Tree(2, 20, "other"), "r", Ended(2, 20, 0)) is None
+    assert (run.tree_id, run.overflowed) == ("r", True)
+
+
+def test_what_carries_a_run_that_is_let_go_is_looked_at_by_itself() -> None:
+    buffer = Buffer(lambda: 0.0)
+    run, own = Tree(1, 10, "random"), Tree(2, 20, "other")
+    buffer.open(run, Live(1, 10, 0))
+    buffer.open_run("r", 1, 10, is_own=True)
+    live = Live(2, 20, 0)
+    assert buffer.carry(own, "r", live) is own
+    buffer.end(2, 20, live.end())
+    assert buffer.ended() == []
+    buffer.close(run, decision(run), run.activity)
+    assert (buffer.ended(), own.host, run.bound) == ([own], None, {})
+    assert not buffer.has_open_run("r")

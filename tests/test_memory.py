@@ -99,6 +99,17 @@ def test_the_oldest_decision_goes_first() -> None:
     assert memory.open_ids() == {(2, 2), (3, 3)}
 
 
+def test_a_run_of_the_programs_own_is_found_by_its_id_until_it_is_forgotten() -> None:
+    memory = Memory(max_decisions=1)
+    old, again, new = decision("old", opened=["r"]), decision("again", opened=["r"]), decision("new", opened=["n"])
+    memory.remember(old, [])
+    assert memory.of_run("r") is old
+    memory.remember(again, [])
+    assert memory.of_run("r") is again
+    memory.remember(new, [])
+    assert (memory.of_run("r"), memory.of_run("n")) == (None, new)
+
+
 def test_what_passed_without_a_run_pushes_no_run_out() -> None:
     memory, run = Memory(max_decisions=2), decision("run")
     memory.remember(run, [])

@@ -53,6 +53,7 @@ CYCLES = [
     for n, follows in enumerate(({}, {"event_loop.parent_cycle_id": "c0"}, {"event_loop.parent_cycle_id": "c1"}))
 ]
 STEPS = [span("iteration", f"Step {n}", parent=FRAMEWORK, start=n, end=n + 0.9) for n in (1, 2, 3)]
+PARALLEL = [span("iteration", "node", parent=FRAMEWORK, start=n, end=9.0) for n in (1, 2)]
 DEMANDED = {"require_halt": True}
 
 FINDS = [
@@ -79,6 +80,7 @@ FINDS = [
     pytest.param([RUN, ONE, TWO, halt(RUN)], {"max_iters": 1}, ["over_budget"], id="more than the policy allows"),
     pytest.param([RUN, ONE, halt(RUN), INNER, turn(INNER, 1)], {}, ["missing"], id="an agent inside that never halts"),
     pytest.param([FRAMEWORK, *STEPS], DEMANDED, ["missing"], id="a framework where a halt is required"),
+    pytest.param([FRAMEWORK, *PARALLEL], DEMANDED, ["missing"], id="a framework's steps may overlap"),
     pytest.param([FRAMEWORK], DEMANDED, ["missing"], id="no loop where a halt is required"),
     pytest.param([FRAMEWORK, STEPS[0], STEPS[2]], DEMANDED, ["missing", "iteration_gap"], id="a step left out"),
     pytest.param([FRAMEWORK, CYCLES[0], CYCLES[2]], DEMANDED, ["missing", "iteration_gap"], id="a cycle left out"),

@@ -20,17 +20,27 @@ provider.add_span_processor(spangate.GateSpanProcessor(InMemorySpanExporter(), o
 trace.set_tracer_provider(provider)
 process.instrument()
 spangate.attach_parent()
+ASKED = [sys.executable, "-c", "import os; print(os.environ['SPANGATE_RUN_ID'])"]
+
+
+def grandchild() -> str:
+    """Return the run id that a program of this one finds in its environment."""
+    return subprocess.run(ASKED, check=True, capture_output=True, text=True).stdout.strip()
+
+
+with provider.get_tracer("app").start_as_current_span("invoke_agent plain") as plain:
+    plain.set_attribute("gen_ai.operation.name", "invoke_agent")
+    outside = grandchild()
 with spangate.run("a part of it", max_iters=1) as run:
     for it in run.iterations():
         with it.tool("edit"):
-            asked = [sys.executable, "-c", "import os; print(os.environ['SPANGATE_RUN_ID'])"]
-            inherited = subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+            inside = grandchild()
         run.halt("done")
 provider.shutdown()
 told = {
     "environment": os.environ.get("SPANGATE_RUN_ID"),
     "run": run.run_id,
-    "grandchild": inherited,
+    "grandchildren": [outside, inside],
     "verdicts": [[verdict.verdict, verdict.run_id] for verdict in verdicts],
 }
 json.dump(told, sys.stdout)

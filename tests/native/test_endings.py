@@ -13,6 +13,8 @@ from opentelemetry import context
 from opentelemetry.trace import StatusCode
 
 import spangate
+from spangate import SpangateError
+from spangate._errors import LoopError
 from spangate.testing import GatedProvider
 
 
@@ -70,6 +72,40 @@ def test_an_exception_halts_the_run_and_goes_on(error: BaseException, reason: st
     assert root.status.status_code is StatusCode.ERROR
     assert (root.attributes or {})["error.type"] == type(error).__qualname__
     assert [event.name for event in root.events] == ["exception"]
+
+
+def test_an_error_of_a_loop_inside_is_a_tools_error_to_the_one_around_it() -> None:
+    def inner(provider: GatedProvider) -> None:
+        with spangate.run(max_iters=1, tracer_provider=provider) as run:
+            for _ in range(2):
+                with run.iteration():
+                    pass
+
+    def outer(provider: GatedProvider) -> None:
+        with spangate.run(max_iters=1, tracer_provider=provider) as run:
+            for it in run.iterations():
+                with it.tool("ask a colleague"):
+                    inner(provider)
+
+    with GatedProvider() as provider, pytest.raises(SpangateError, match="max_iters=1 are used up"):
+        outer(provider)
+    halts = [span.attributes or {} for span in provider.released if span.name == "agent.halt"]
+    assert [halt["agent.halt_reason"] for halt in halts] == ["budget_exhausted", "tool_error"]
+
+
+def test_an_error_leaves_a_run_with_work_open_as_it_is() -> None:
+    error = LoopError("of another loop", "budget_exhausted")
+
+    def agent(provider: GatedProvider) -> None:
+        with spangate.run(max_iters=1, tracer_provider=provider) as run:
+            next(run.iterations()).tool("look").__enter__()
+            raise error
+
+    with GatedProvider(grace_s=0.0) as provider:
+        with pytest.raises(LoopError) as caught:
+            agent(provider)
+        assert caught.value is error
+    provider.assert_refused("halt.open_iteration", "completeness.open_span")
 
 
 def test_a_tool_says_what_was_raised_in_it() -> None:

@@ -24,7 +24,7 @@ from spangate import default_gates, process
 from spangate._native.agent_run import AgentRun
 from spangate.gates import Forest, Policy
 from spangate.process import Receiver
-from tests.live.gated import LONG, LOOKS, Gated, Stepped, said
+from tests.live.gated import LONG, LOOKS, Gated, Stepped, local, said
 from tests.live.test_races import just_before
 
 CHILD = [sys.executable, str(Path(__file__).with_name("child.py"))]
@@ -117,6 +117,7 @@ def test_a_queue_that_carries_trace_and_baggage_keeps_the_tree_whole() -> None:
         propagate.inject(carrier)
         jobs.put(carrier)
         elsewhere(worker)
+        assert [tree.quick for tree in gated.gate._buffer.held()] == [True]
     assert said(verdict(gated)) == "pass"
     assert verdict(gated).run_id == run.run_id
     assert verdict(gated).totals.spans_started == len(gated.exported) == 6
@@ -172,6 +173,24 @@ def test_what_never_ends_in_it_is_an_open_span_of_the_run() -> None:
     assert gated.names == ["refused agent.run"]
 
 
+def test_a_request_that_carries_it_is_part_of_it() -> None:
+    gated = made()
+    with loop(gated) as run:
+        tracer = gated.get_tracer("web")
+        tracer.start_span("GET /eggs", carrying(run.run_id), kind=SpanKind.SERVER).end()
+        assert gated.flush()
+        assert gated.names == []
+    assert said(verdict(gated)) == SPLIT
+
+
+def test_so_is_what_is_below_another_providers_span() -> None:
+    gated = made()
+    with loop(gated) as run:
+        theirs = trace.set_span_in_context(trace.NonRecordingSpan(local(0xABC)), carrying(run.run_id))
+        gated.get_tracer("app").start_span("execute_tool x", theirs, attributes=LOOKS["tool"]).end()
+    assert said(verdict(gated)) == "fail forest.missing_parent forest.multiple_trace_ids"
+
+
 def test_two_runs_at_once_each_have_their_own() -> None:
     gated = made()
     with loop(gated) as first:
@@ -206,6 +225,16 @@ def test_a_run_in_a_thread_that_carries_another_is_nested_in_it() -> None:
     assert said(verdict(gated)) == SPLIT
 
 
+def test_in_a_program_of_a_run_every_run_is_a_part_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPANGATE_RUN_ID", "theirs")
+    gated = made()
+    with loop(gated) as run:
+        assert run.run_id == "theirs"
+        start(gated, "tool", run.run_id).end()
+    assert said(verdict(gated)) == SPLIT
+    assert verdict(gated).run_id == f"theirs-{verdict(gated).root.hex_id}"
+
+
 def test_an_unknown_run_is_none() -> None:
     gated = made()
     start(gated, "agent", "nobody").end()
@@ -236,6 +265,14 @@ class TestBelowARequest:
         assert said(verdict(gated)) == f"{SPLIT} (completeness.outlived_root)"
         request.end()
         gated.until(lambda: gated.flush() and "POST /ask" in gated.names)
+
+    def test_what_never_ends_is_an_open_span_of_the_run(self) -> None:
+        gated = made()
+        with gated.get_tracer("web").start_as_current_span("POST /ask", kind=SpanKind.SERVER), loop(gated) as run:
+            fresh = start(gated, "tool", run.run_id)
+        gated.until(lambda: gated.verdicts)
+        assert "completeness.open_span" in said(gated.verdicts[0])
+        fresh.end()
 
     def test_a_queue_keeps_its_tree_whole_there_too(self) -> None:
         gated = made()
@@ -317,6 +354,8 @@ class TestBounds:
             fresh.end()
         assert gated.verdicts[0].trigger == "idle"
         assert gated.verdicts[0].totals.spans_started == 4
+        gated.until(lambda: gated.gate._telemetry.withheld >= 4)
+        assert gated.names == ["refused agent.run"]
 
     def test_a_shutdown_takes_all(self) -> None:
         gated = made()
@@ -327,6 +366,15 @@ class TestBounds:
         (only,) = gated.verdicts
         assert only.totals.spans_started == 4
         assert {"completeness.open_span", "completeness.root_open"} <= {finding.code for finding in only.failures}
+
+
+def test_a_run_of_ones_own_may_own_a_stray_whatever_carries_it() -> None:
+    gated = made()
+    with loop(gated) as run:
+        fresh = start(gated, "agent", run.run_id)
+        elsewhere(lambda: gated.start("tool", "lost").end())
+        fresh.end()
+    assert said(verdict(gated)) == f"{SPLIT} forest.stray_root"
 
 
 def test_a_run_of_ones_own_may_own_a_stray() -> None:
@@ -360,14 +408,15 @@ class TestPrograms:
         with loop(gated) as run:
             told = self.told()
         assert said(verdict(gated)) == "pass"
-        assert (told["environment"], told["run"], told["grandchild"]) == (run.run_id,) * 3
+        assert (told["environment"], told["run"], *told["grandchildren"]) == (run.run_id,) * 4
         if receiving:
             assert told["verdicts"] == []
-            assert verdict(gated).totals.spans_started == 4 + 1 + 5  # with the program's span, and those of its loop
+            assert verdict(gated).totals.spans_started == 4 + 1 + 2 + 5  # the program, and what it records
         else:
-            (own,) = told["verdicts"]
-            assert own[0] == "pass"
-            assert own[1].startswith(f"{run.run_id}-")
+            assert [result for result, _ in told["verdicts"]] == ["pass", "pass"]
+            ids = {run_id for _, run_id in told["verdicts"]}
+            assert len(ids) == 2
+            assert {run_id.partition("-")[0] for run_id in ids} == {run.run_id}
 
     def test_also_one_that_a_thread_starts_which_knows_the_run_alone(
         self,
@@ -384,7 +433,7 @@ class TestPrograms:
             elsewhere(lambda: work(run.run_id))
         assert said(verdict(gated)) == SPLIT
         assert (told[0]["environment"], told[0]["run"]) == (run.run_id,) * 2
-        assert verdict(gated).totals.spans_started == 4 + 1 + 5 * receiving
+        assert verdict(gated).totals.spans_started == 4 + 1 + 7 * receiving
 
     def test_also_below_a_request(self, gated: Gated) -> None:
         with gated.get_tracer("web").start_as_current_span("POST /ask", kind=SpanKind.SERVER), loop(gated) as run:
@@ -425,6 +474,24 @@ class TestMoments:
         gated.look(4.0)
         assert "completeness.open_span" not in said(gated.verdicts[0])
         assert gated.verdicts[0].totals.spans_started == 6
+
+    def test_so_is_one_in_a_run_below_a_request(self) -> None:
+        gated = self.gated()
+        request = gated.start("entry", "POST /ask")
+        with trace.use_span(request), loop(gated) as run:
+            fresh = start(gated, "tool", run.run_id)
+            fresh.end()
+        gated.look(0.0)
+        begun: list[trace.Span] = []
+        just_before(gated, "take", lambda: begun.append(gated.start("generation", under=cast("Any", fresh))))
+        gated.look(2.0)
+        assert gated.verdicts == []
+        begun[0].end()
+        for now in (4.0, 6.0):
+            gated.look(now)
+        assert "completeness.open_span" not in said(gated.verdicts[0])
+        assert gated.verdicts[0].totals.spans_started == 6
+        request.end()
 
     def test_a_trace_that_begins_when_a_run_below_a_request_is_taken_is_late(self) -> None:
         gated = self.gated()

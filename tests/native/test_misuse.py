@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, TypeAlias
 
 import pytest
+from opentelemetry import context
 
 import spangate
 from spangate import SpangateError
@@ -136,6 +137,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("step", "said"), REFUSED, ids=[step.__name__ for step, _ in REFUSED])
 def test_it_is_refused_with_what_to_do(step: Step, said: str) -> None:
+    before = context.get_current()
     with GatedProvider() as provider, spangate.run(max_iters=2, tracer_provider=provider) as run:
         for it in run.iterations():
             with pytest.raises(SpangateError, match=re.escape(said)):
@@ -143,6 +145,7 @@ def test_it_is_refused_with_what_to_do(step: Step, said: str) -> None:
             break
         if run.halted is None:
             run.halt("done")
+    assert context.get_current() == before
     assert provider.verdicts
     assert not [one for one in provider.verdicts[0].failures if one.code.startswith("completeness.open")]
 
@@ -188,6 +191,17 @@ def test_a_tool_whose_schema_changes_is_not_called_and_the_run_halts() -> None:
     assert called == [1]
 
 
+def test_a_loop_that_makes_light_of_it_ends_all_the_same() -> None:
+    turns = 0
+    with GatedProvider() as provider, spangate.run(max_iters=5, tracer_provider=provider) as run:
+        for it in run.iterations():
+            turns += 1
+            with suppress(SpangateError), it.tool("look", schema={"turn": it.number}):
+                pass
+    assert (turns, run.halted) == (2, "schema_drift")
+    provider.assert_refused("halt.schema_drift")
+
+
 def test_a_reason_that_is_none_is_recorded_as_unknown(caplog: pytest.LogCaptureFixture) -> None:
     with GatedProvider() as provider, spangate.run(max_iters=1, tracer_provider=provider) as run:
         for _ in run.iterations():
@@ -204,5 +218,7 @@ def test_a_halt_that_gives_up_on_open_work_says_so() -> None:
             tool = it.tool("hangs")
             tool.__enter__()
             run.halt("timeout")
+        before = context.get_current()
         tool.__exit__(None, None, None)
+        assert context.get_current() == before
     provider.assert_refused("halt.open_iteration")

@@ -99,8 +99,7 @@ class Buffer(Keeping):
         with self._lock:
             ended = list(self._ended)
         for tree in ended:
-            for one in (tree, *tree.bound):
-                self.absorb(one)
+            self.absorb(tree)
         return ended
 
     def is_in_decided(self, order: int) -> bool:
@@ -191,16 +190,17 @@ class Buffer(Keeping):
         end that came late. ``joined`` are trees bound to them that the caller takes next.
 
         Returns:
-            The tree's activity afterwards. None, and nothing is taken, if the tree is gone or its activity is not
-            ``activity`` (None: whatever it is).
+            The tree's activity afterwards. None, and nothing is taken, if the tree is gone, its activity is not
+            ``activity`` (None: whatever it is), or something in those ``joined`` has started since.
         """
         ids, seen = [span_id for span_id, _ in members], [span for _, span in members]
         open_ids = [span_id for span_id, span in members if is_live(span)]
         with self._lock:
             if tree not in self._trees:
                 return None
-            self._withdraw(tree)
-            if activity not in (None, tree.activity):
+            for one in (tree, *joined):
+                self._withdraw(one)
+            if activity is not None and (activity != tree.activity or any(own.open for own in joined)):
                 return None
             before, size = tree.activity, len(tree.spans) + len(tree.twins)
             held = self._pop_all(tree, ids, seen)

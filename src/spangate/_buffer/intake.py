@@ -183,9 +183,8 @@ class Intake(Held):
             if tree.host is None:
                 self._ended[tree] = None
             self._slow(tree)
-        decided_with = tree.host or tree
-        if decided_with.piecewise:
-            self._stirred[decided_with] = None
+        if tree.piecewise:
+            self._stirred[tree] = None
         if not self._armed:
             self._arm()
 

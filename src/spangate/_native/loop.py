@@ -127,6 +127,8 @@ class Loop:
             if self.course.reason is None:
                 unfinished = self._halt_by_itself(error)
         finally:
+            if isinstance(error, LoopError):
+                error.halt_reason = "tool_error"  # which is what it is to a run around this one
             self.course.leave()
             self._close_turns(error)
             if error is not None:

@@ -162,10 +162,7 @@ class Parts:
     def _bound_to(self, tree: Tree, part: Part) -> list[Tree]:
         """List the trees that carry the id of a run in a part of a tree."""
         ids = _ids(part.spans) if tree.bound else ()
-        found = [other for other in [*tree.bound] if tree.bound.get(other) in ids]
-        for other in found:
-            self._buffer.absorb(other)
-        return found
+        return [other for other in [*tree.bound] if tree.bound.get(other) in ids]
 
     def _trigger(self, clock: _Clock, now: float, flush: Flush | None, forced: Trigger | None) -> Trigger | None:
         if forced is not None and (forced != "age" or now - clock.born >= self._terms.max_age_s):
@@ -181,8 +178,6 @@ class Parts:
         decided = remembered(tree, run_id, part.spans)
         candidates = self._claims.of_part(tree, part)
         bound = self._bound_to(tree, part)
-        if is_quiet and any(other.open for other in bound):
-            return False
         if not self._take(tree, part, look, decided, bound, is_quiet=is_quiet):
             return False
         tree.runs += 1
@@ -209,7 +204,8 @@ class Parts:
         while self._buffer.take(tree, members, decided, activity, bound) is None:
             activity, fresh = self._buffer.since(tree, look.ids)
             below = {span.parent_id for span in read(fresh).spans}
-            if not self._buffer.is_held(tree) or not below.isdisjoint(decided.span_ids or _ids(part.spans)):
+            is_busy = any(other.open for other in bound)
+            if is_busy or not self._buffer.is_held(tree) or not below.isdisjoint(decided.span_ids or _ids(part.spans)):
                 return False
         return True
 
