@@ -59,7 +59,7 @@ class TimingCheck:
         return over or ()
 
     def close(self) -> bool:
-        """Write the baseline, or say what it lacks and has too much. Returns whether a run was over it or is not in it."""
+        """Write the baseline, or say what it lacks and has too much. Returns whether a run is over it or not in it."""
         if self._baseline is None:
             return False
         if self._path is not None:
