@@ -24,12 +24,12 @@ LAYERS = {
         _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
-    "judge": "_judge",
+    "judge": "_judge _pinned",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _hosts _pace _policy _receiver _recording.source _repeatable _sdk
-        _telemetry archive process""",
-    "adapter": "_adapter _stamp",
+        _arrival _asking _attach _hosts _pace _policy _receiver _recording.source _repeatable _sdk
+        _telemetry archive process wire""",
+    "adapter": "_adapter _completion_hook _stamp",
     "release": "_release",
     "settling": "_settle",
     "processor": "_hooks _install _processor _quick_hooks",

@@ -25,17 +25,19 @@ NAMES = [
     "__version__",
     "attach_parent",
     "default_gates",
+    "generation",
     "install",
     "judge",
     "load_policy",
     "strict_gates",
 ]
-MODULES = ["archive", "cli", "gates", "process", "testing"]
+MODULES = ["archive", "cli", "gates", "process", "testing", "wire"]
 GATES = [
     "Budget",
     "Cardinality",
     "Completeness",
     "Exits",
+    "Fingerprints",
     "Forest",
     "Timing",
     "Policy",
@@ -72,7 +74,7 @@ def test_the_gates() -> None:
     assert sorted(importlib.import_module("spangate.gates").__all__) == sorted(GATES)
 
 
-@pytest.mark.parametrize("module", ["archive", "gates", "process", "testing"])
+@pytest.mark.parametrize("module", ["archive", "gates", "process", "testing", "wire"])
 def test_a_public_module_says_what_is_public_in_it(module: str) -> None:
     public = importlib.import_module(f"spangate.{module}")
     assert [name for name in public.__all__ if getattr(public, name).__doc__ is None] == []

@@ -13,6 +13,8 @@ from typing import Final, Protocol
 from opentelemetry import context
 from opentelemetry.context import Context
 
+from spangate._fingerprint import Stamps
+from spangate._fingerprint.overheard import Overheard
 from spangate._records import Exit, Finding
 
 
@@ -27,6 +29,15 @@ class Host(Protocol):
 
     def take_note(self, trace_id: int, span_id: int, note: Finding) -> None:
         """Keep a finding with the tree that holds a span, if one here does."""
+
+    def take_request(self, request: Overheard) -> None:
+        """Keep a request with the tree that holds the span it was sent in, if one here does."""
+
+    def take_stamps(self, trace_id: int, span_id: int, stamps: Stamps) -> None:
+        """Remember what was written on a live span, or had no room there, if a tree here holds it."""
+
+    def watch_starts(self, trace_id: int, span_id: int) -> None:
+        """Have every span that starts in the tree of this one looked at; in every tree, if none here holds it."""
 
 
 class Way(Protocol):
@@ -109,6 +120,29 @@ def tell_note(trace_id: int, span_id: int, note: Finding) -> None:
     """Tell every host a finding about the run that a span is in."""
     for host in _alive():
         host.take_note(trace_id, span_id, note)
+
+
+def tell_request(request: Overheard) -> None:
+    """Tell every host of a request to a model."""
+    for host in _alive():
+        host.take_request(request)
+
+
+def tell_stamps(trace_id: int, span_id: int, stamps: Stamps) -> None:
+    """Tell every host what was written on a live span."""
+    for host in _alive():
+        host.take_stamps(trace_id, span_id, stamps)
+
+
+def watch_starts(trace_id: int, span_id: int) -> None:
+    """Have every host look at the spans that start in the tree of this one."""
+    for host in _alive():
+        host.watch_starts(trace_id, span_id)
+
+
+def have_hosts() -> bool:
+    """Say whether anybody holds live trees."""
+    return bool(_alive())
 
 
 def look_after(look: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from typing import Any, Literal, TypeAlias
 
 from spangate._buffer.received import Received
+from spangate._fingerprint.overheard import Overheard
 from spangate._paced import take_apart
 from spangate._records import Exit, Finding, Span
 
@@ -49,7 +50,9 @@ class Tree:
     has read of that; ``received_count`` and ``received_weight``, in bytes, are of both.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
     it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the
-    id of a span. Times are seconds on the buffer's clock.
+    id of a span. ``overheard`` are requests to models that were sent in its spans, ``unsettled`` the spans whose stamps
+    depend on what they turn out to be: with the words of the program that may be meant for one, or None where it has
+    its stamps and these lack something. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -71,6 +74,7 @@ class Tree:
         "opened_at",
         "order",
         "overflowed",
+        "overheard",
         "passing",
         "piecewise",
         "placed",
@@ -93,6 +97,7 @@ class Tree:
         "trace_id",
         "tree_id",
         "twins",
+        "unsettled",
         "waits_for",
         "weight",
     )
@@ -141,6 +146,8 @@ class Tree:
         self.root: Any = None
         self.said: dict[int, str | tuple[str, Any]] = {}
         self.stamps: dict[int, Mapping[str, str | float]] = {}
+        self.overheard: list[Overheard] = []
+        self.unsettled: dict[int, Any] = {}
         self.received: list[Received] = []
         self.heard: list[Span] = []
         self.received_count = self.received_weight = 0

@@ -10,6 +10,7 @@ from spangate.gates.budget import Budget
 from spangate.gates.cardinality import Cardinality
 from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
+from spangate.gates.fingerprints import Fingerprints
 from spangate.gates.forest import Forest
 from spangate.gates.timing import Timing
 
@@ -19,6 +20,7 @@ __all__ = [
     "Cardinality",
     "Completeness",
     "Exits",
+    "Fingerprints",
     "Forest",
     "Policy",
     "Timing",
@@ -26,7 +28,7 @@ __all__ = [
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Fingerprints, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 
