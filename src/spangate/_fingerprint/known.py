@@ -6,8 +6,8 @@ the end, and of the many others those that record the same attributes count as a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from spangate import _keys as keys
@@ -18,10 +18,10 @@ from spangate._records import Span
 from spangate._usage.calls import Calls
 
 READ: Final = 256
-"""So many requests of a run are read to the end."""
+"""So many requests of a run are read to the end, and then as many of those that record other attributes."""
 READ_BYTES: Final = 4 << 20
-"""And no more than about so many bytes of them."""
-UNRECORDED: Final = "its messages are not recorded"
+"""And no more than about so many bytes of them, each time."""
+UNRECORDED: Final = "no messages are recorded"
 
 
 class Known(NamedTuple):
@@ -32,6 +32,9 @@ class Known(NamedTuple):
     gap: str
 
 
+_ALL: Final = Known(model=True, pinned=False, gap="")
+
+
 @dataclass(slots=True)
 class Lack:
     """The model calls that lack something: how many, the first of them, and the reasons that are given."""
@@ -40,19 +43,20 @@ class Lack:
     first: Span | None = None
     reasons: dict[str, None] = field(default_factory=dict)
 
-    def add(self, span: Span, reason: str = "") -> None:
-        """Count a call."""
-        self.count += 1
-        if self.first is None or span.start_ns < self.first.start_ns:
-            self.first = span
+    def add(self, count: int, first: Span, reason: str = "") -> None:
+        """Count so many calls, of which one is the first."""
+        self.count += count
+        if self.first is None or first.start_ns < self.first.start_ns:
+            self.first = first
         if reason:
             self.reasons[reason] = None
 
     def with_others(self, other: Lack) -> Lack:
         """Return both together."""
-        firsts = [span for span in (self.first, other.first) if span is not None]
-        first = min(firsts, key=lambda span: span.start_ns, default=None)
-        return Lack(self.count + other.count, first, {**self.reasons, **other.reasons})
+        both = replace(self, reasons={**self.reasons, **other.reasons})
+        if other.first is not None:
+            both.add(other.count, other.first)
+        return both
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,63 +72,100 @@ class Requests:
     declared: Lack = field(default_factory=Lack)
     unhashed: Lack = field(default_factory=Lack)
 
+    def enter(self, known: Known, count: int, first: Span) -> None:
+        """Enter what so many calls know."""
+        if not known.model:
+            self.unnamed.add(count, first)
+        elif known.pinned:
+            self.declared.add(count, first)
+        if known.gap:
+            self.unhashed.add(count, first, known.gap)
+
 
 def requests_of(calls: Calls) -> Requests:
     """Ask every model call of a run. Spans that record one call know together what any of them knows."""
     reader = _Reader()
+    ask = reader.ask
     found = Requests(len(calls))
     for call in calls.joined:
-        spans = [seen.span for seen in call.sightings]
-        _enter(found, spans, [reader.ask(span) for span in spans])
+        found.enter(_together([ask(seen.span) for seen in call.sightings]), 1, call.span)
+    lacking: dict[Known, int] = {}
+    first: dict[Known, Span] = {}
+    last, alike = _ALL, 0  # most calls of a run know as much as the one before
     for span in calls.single:
-        known = reader.ask(span)
-        if known is not _ALL:
-            _enter(found, (span,), (known,))
+        known = ask(span)
+        if known is last:
+            alike += 1
+            continue
+        lacking[last] = lacking.get(last, 0) + alike
+        last, alike = known, 1
+        first.setdefault(known, span)
+    lacking[last] = lacking.get(last, 0) + alike
+    for known, span in first.items():
+        found.enter(known, lacking[known], span)
     return found
 
 
-def _enter(found: Requests, spans: Sequence[Span], known: Sequence[Known]) -> None:
-    span = spans[0]
-    if not any(one.model for one in known):
-        found.unnamed.add(span)
-    elif not any(one.model and not one.pinned for one in known):
-        found.declared.add(span)
+def _together(known: Sequence[Known]) -> Known:
+    """Return what several spans know of one call. A reason that says more than that nothing was recorded goes first."""
     gaps = [one.gap for one in known]
-    if all(gaps):
-        found.unhashed.add(span, _telling(gaps))
+    telling = next((gap for gap in gaps if gap != UNRECORDED), UNRECORDED)
+    observed = any(one.model and not one.pinned for one in known)
+    return Known(
+        model=any(one.model for one in known),
+        pinned=not observed and any(one.pinned for one in known),
+        gap=telling if all(gaps) else "",
+    )
 
 
-def _telling(gaps: Iterable[str]) -> str:
-    """Return the reason that says more than that nothing was recorded."""
-    return next((gap for gap in gaps if gap != UNRECORDED), UNRECORDED)
+class _Budget:
+    """How many requests may still be read, and bytes of them."""
 
+    def __init__(self) -> None:
+        self._count, self._bytes = READ, READ_BYTES
 
-_ALL: Final = Known(model=True, pinned=False, gap="")
+    def allows(self, span: Span) -> bool:
+        """Say whether one more may be read, which is then taken to have been."""
+        if self._count > 0 < self._bytes:
+            self._count -= 1
+            self._bytes -= span_bytes(span)
+            return True
+        return False
 
 
 class _Reader:
-    """Reads requests while that takes little, and remembers what spans with the same attributes told."""
+    """Reads requests while that takes little, and remembers what spans with the same attributes told.
+
+    What is known alike is one object, so that it can be told by identity.
+    """
 
     def __init__(self) -> None:
-        self._left = READ
-        self._bytes_left = READ_BYTES
+        self._same: dict[Known, Known] = {_ALL: _ALL}
+        self._any = _Budget()
+        self._new = _Budget()
         self._alike: dict[Any, Known] = {}
-        self._by_scope: dict[str, Known] = {}
+        self._in_scope: dict[str, Known] = {}
 
     def ask(self, span: Span) -> Known:
-        attributes = span.attributes
-        if keys.FINGERPRINT_SOURCE in attributes:
-            return _stamped(span)
-        if self._left > 0 < self._bytes_left:
-            self._left -= 1
-            self._bytes_left -= span_bytes(span)
-            known = _read(span)
-            self._alike[_names(span)] = self._by_scope[span.scope] = known
-            return known
-        known_alike = self._alike.get(_names(span)) or self._by_scope.get(span.scope)
-        if known_alike is None:
-            known_alike = self._by_scope[span.scope] = _read(span)
-        return known_alike
+        """Return what a span tells, or what others that are like it did."""
+        if keys.FINGERPRINT_SOURCE in span.attributes:
+            return self._one(_stamped(span))
+        names = _names(span)
+        if self._any.allows(span):
+            return self._learn(span, names)
+        alike = self._alike.get(names)
+        if alike is not None:
+            return alike
+        if span.scope not in self._in_scope or self._new.allows(span):
+            return self._learn(span, names)
+        return self._in_scope[span.scope]
+
+    def _learn(self, span: Span, names: Any) -> Known:
+        known = self._alike[names] = self._in_scope[span.scope] = self._one(_read(span))
+        return known
+
+    def _one(self, known: Known) -> Known:
+        return self._same.setdefault(known, known)
 
 
 def _names(span: Span) -> Any:
@@ -133,20 +174,18 @@ def _names(span: Span) -> Any:
 
 def _stamped(span: Span) -> Known:
     attributes = span.attributes
-    known = Known(
+    return Known(
         model=attributes.get(keys.FINGERPRINT_MISSING_MODEL) == "false",
         pinned=attributes.get(keys.FINGERPRINT_MODEL_SOURCE) == "config",
         gap="" if keys.PROMPT_HASH in attributes else str(attributes.get(keys.FINGERPRINT_GAP, UNRECORDED)),
     )
-    return _ALL if known == _ALL else known
 
 
 def _read(span: Span) -> Known:
     stamps = fingerprint(dialect_of(span).request(span), source="attributes")
     told = span.attributes.get(keys.FINGERPRINT_GAP, stamps.get(keys.FINGERPRINT_GAP, UNRECORDED))
-    known = Known(
+    return Known(
         model=stamps[keys.FINGERPRINT_MISSING_MODEL] == "false",
         pinned=False,
         gap="" if keys.PROMPT_HASH in stamps else str(told),
     )
-    return _ALL if known == _ALL else known

@@ -53,13 +53,13 @@ class Fingerprints:
         unnamed, declared = requests.unnamed, requests.declared
         if self.model_from_config is not None:
             unnamed, declared = Lack(), declared.with_others(unnamed)
-        yield from self._lacking("missing_model", unnamed, requests.total, "in which no model is named")
-        yield from self._lacking("model_from_config", declared, requests.total, "whose model is declared, not observed")
-        yield from self._lacking("missing_prompt", requests.unhashed, requests.total, "without a hash of the prompt")
+        yield from self._lacking("missing_model", unnamed, requests.total, "no model is named")
+        yield from self._lacking("model_from_config", declared, requests.total, "the model is declared, not observed")
+        yield from self._lacking("missing_prompt", requests.unhashed, requests.total, "the prompt has no hash")
 
     def _lacking(self, what: str, lack: Lack, total: int, how: str) -> Iterator[Finding]:
         if lack.count:
-            detail = f"{lack.count:,} of {counted(total, 'model call')} {how}"
+            detail = f"in {lack.count:,} of {counted(total, 'model call')} {how}"
             reasons = "; ".join([*lack.reasons][:_MOST_REASONS])
             yield self._found(what, lack.first, f"{detail}: {reasons}" if reasons else detail)
 
