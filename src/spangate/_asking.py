@@ -12,7 +12,7 @@ from opentelemetry import trace
 
 from spangate._dialects._base import Request
 from spangate._fingerprint import Stamps, fingerprint
-from spangate._hosts import have_hosts, watch_starts
+from spangate._hosts import watch_starts
 from spangate._records import ABSENT
 
 _UNUSED: Final = "no model call has started in this generation block, so nothing is stamped with what it says"
@@ -68,11 +68,10 @@ class generation:  # noqa: N801  it is used as a function is: ``with spangate.ge
         if self._block is not None:
             raise RuntimeError("this generation block was entered before: make another for the next call")
         context = trace.get_current_span().get_span_context()
-        is_sampled = not context.is_valid or context.trace_flags.sampled
-        self._block = Block(self._stamps, _current.get(), may_be_seen=is_sampled and have_hosts())
+        is_recorded = not context.is_valid or context.trace_flags.sampled
+        is_seen = is_recorded and watch_starts(context.trace_id, context.span_id)
+        self._block = Block(self._stamps, _current.get(), is_seen=is_seen)
         self._token = _current.set(self._block)
-        if is_sampled:
-            watch_starts(context.trace_id, context.span_id)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -84,20 +83,20 @@ class generation:  # noqa: N801  it is used as a function is: ``with spangate.ge
         with suppress(ValueError):  # a generator may be closed in another context, which never saw the block
             _current.reset(token)
         block.is_over = True
-        if kind is None and block.is_unused and block.may_be_seen:
+        if kind is None and block.is_unused and block.is_seen:
             warnings.warn(_UNUSED, RuntimeWarning, stacklevel=2)
 
 
 class Block:
-    """What was said, and whom it was put on.
+    """What was said, and whom it was put on. ``is_seen`` says that there is a gate that looks at what starts.
 
     Threads with copied contexts share it, so the span that takes it is settled in one atomic step.
     """
 
-    def __init__(self, stamps: Stamps, around: Block | None, *, may_be_seen: bool) -> None:
+    def __init__(self, stamps: Stamps, around: Block | None, *, is_seen: bool) -> None:
         self.stamps = stamps
         self.around = around
-        self.may_be_seen = may_be_seen
+        self.is_seen = is_seen
         self.is_over = False
         self.has_candidates = False
         self._taker: dict[None, tuple[int, int]] = {}

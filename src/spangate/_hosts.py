@@ -36,8 +36,11 @@ class Host(Protocol):
     def take_stamps(self, trace_id: int, span_id: int, stamps: Stamps) -> None:
         """Remember what was written on a live span, or had no room there, if a tree here holds it."""
 
-    def watch_starts(self, trace_id: int, span_id: int) -> None:
-        """Have every span that starts in the tree of this one looked at; in every tree, if none here holds it."""
+    def watch_starts(self, trace_id: int, span_id: int) -> bool:
+        """Have every span that starts in the tree of this one looked at; in every tree, if none here holds it.
+
+        False if nothing is looked at any more.
+        """
 
 
 class Way(Protocol):
@@ -134,15 +137,9 @@ def tell_stamps(trace_id: int, span_id: int, stamps: Stamps) -> None:
         host.take_stamps(trace_id, span_id, stamps)
 
 
-def watch_starts(trace_id: int, span_id: int) -> None:
-    """Have every host look at the spans that start in the tree of this one."""
-    for host in _alive():
-        host.watch_starts(trace_id, span_id)
-
-
-def have_hosts() -> bool:
-    """Say whether anybody holds live trees."""
-    return bool(_alive())
+def watch_starts(trace_id: int, span_id: int) -> bool:
+    """Have every host look at the spans that start in the tree of this one. False if there is none that does."""
+    return any([host.watch_starts(trace_id, span_id) for host in _alive()])  # all of them
 
 
 def look_after(look: Callable[[], None]) -> None:

@@ -87,12 +87,13 @@ class Hearing(Intake):
                 tree.stamps[span_id] = stamps
                 tree.unsettled.setdefault(span_id, None)
 
-    def watch_starts(self, trace_id: int, span_id: int) -> None:
+    def watch_starts(self, trace_id: int, span_id: int) -> bool:
         """Close the quick way to the tree that holds a span, to all if none does: what starts is to be looked at."""
         with self._lock:
             tree = self._tree_of(trace_id, span_id)
             for quick in [*self.quick.values()] if tree is None else [tree]:
                 self._slow(quick)
+            return not self._is_shut
 
     def take_told(self, tree: Tree, span_ids: Collection[int] | None = None) -> Told:
         """Take out of a tree what it was told of these spans, or of all: a tree may live for as long as the program."""
