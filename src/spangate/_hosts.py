@@ -14,7 +14,7 @@ from opentelemetry import context
 from opentelemetry.context import Context
 
 from spangate._fingerprint import Stamps
-from spangate._fingerprint.overheard import Overheard
+from spangate._fingerprint.overheard import Sent
 from spangate._records import Exit, Finding
 
 
@@ -30,7 +30,7 @@ class Host(Protocol):
     def take_note(self, trace_id: int, span_id: int, note: Finding) -> None:
         """Keep a finding with the tree that holds a span, if one here does."""
 
-    def take_request(self, request: Overheard) -> None:
+    def take_request(self, request: Sent) -> None:
         """Keep a request with the tree that holds the span it was sent in, if one here does."""
 
     def take_stamps(self, trace_id: int, span_id: int, stamps: Stamps) -> None:
@@ -125,10 +125,12 @@ def tell_note(trace_id: int, span_id: int, note: Finding) -> None:
         host.take_note(trace_id, span_id, note)
 
 
-def tell_request(request: Overheard) -> None:
+def tell_request(request: Sent) -> None:
     """Tell every host of a request to a model."""
-    for host in _alive():
-        host.take_request(request)
+    for reference in _hosts:  # few, and whoever sends the request waits
+        host = reference()
+        if host is not None:
+            host.take_request(request)
 
 
 def tell_stamps(trace_id: int, span_id: int, stamps: Stamps) -> None:
@@ -139,7 +141,8 @@ def tell_stamps(trace_id: int, span_id: int, stamps: Stamps) -> None:
 
 def watch_starts(trace_id: int, span_id: int) -> bool:
     """Have every host look at the spans that start in the tree of this one. False if there is none that does."""
-    return any([host.watch_starts(trace_id, span_id) for host in _alive()])  # all of them
+    looking = [host.watch_starts(trace_id, span_id) for host in _alive()]
+    return any(looking)
 
 
 def look_after(look: Callable[[], None]) -> None:

@@ -8,7 +8,19 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from tests.benchmarks import check, hooks, judge, memory, pipeline, receiver, root_end, slow_exporter, spawn, stall
+from tests.benchmarks import (
+    check,
+    hooks,
+    judge,
+    memory,
+    pipeline,
+    receiver,
+    root_end,
+    slow_exporter,
+    spawn,
+    stall,
+    wire,
+)
 from tests.benchmarks._machine import facts
 from tests.benchmarks._rows import Row, table
 
@@ -21,6 +33,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "judge": judge.rows,
     "stall": stall.rows,
     "spawn": spawn.rows,
+    "wire": wire.rows,
     "receiver": receiver.rows,
     "check": check.rows,
 }

@@ -12,7 +12,7 @@ from unittest import mock
 import httpx2
 from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
-from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor
+from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor  # type: ignore[import-untyped]
 from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 
@@ -35,7 +35,7 @@ def ask(url: str, api: str, max_retries: int = 0, **request: Any) -> None:
     """Ask by a client for threads, and read the whole answer."""
     http = httpx2.Client(verify=NO_TLS)
     with _client(api, OpenAI, Anthropic, url, http, max_retries) as client:
-        answer = _create(client, api)(**request)
+        answer: Any = _create(client, api)(**request)
         for _ in answer if request.get("stream") else ():
             pass
 

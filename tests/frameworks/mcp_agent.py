@@ -21,7 +21,7 @@ from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from spangate import GateSpanProcessor, Verdict, default_gates, process
+from spangate import Gate, GateSpanProcessor, Verdict, default_gates, process
 from spangate.gates import Policy
 
 SERVER = StdioServerParameters(command=sys.executable, args=[str(Path(__file__).with_name("mcp_server.py"))])
@@ -39,7 +39,7 @@ def take(verdict: Verdict) -> None:
 
 
 provider = TracerProvider()
-gates = [*default_gates(), Policy(levels={"fingerprints.no_generations": "off"})]  # no model is asked here
+gates: list[Gate] = [*default_gates(), Policy(levels={"fingerprints.no_generations": "off"})]  # no model is asked here
 gate = GateSpanProcessor(exporter, gates=gates, on_verdict=take, grace_s=GRACE_S, receiver=process.Receiver())
 provider.add_span_processor(gate)
 trace.set_tracer_provider(provider)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -31,17 +31,17 @@ def agent() -> Span:
     return span("agent", end=100.0)
 
 
-def call(parent: Span, *attributes: dict[str, Any], **fields: Any) -> Span:
+def call(parent: Span, *attributes: Mapping[str, Any], **fields: Any) -> Span:
     known = {key: value for part in (CHAT, *attributes) for key, value in part.items()}
     return span("generation", parent=parent, attributes=known, **fields)
 
 
-def run(*calls: Sequence[dict[str, Any]]) -> list[Span]:
+def run(*calls: Sequence[Mapping[str, Any]]) -> list[Span]:
     root = agent()
     return [root, *(call(root, *parts, start=number, end=number + 0.5) for number, parts in enumerate(calls))]
 
 
-def stacked(outer: Sequence[dict[str, Any]], inner: Sequence[dict[str, Any]]) -> list[Span]:
+def stacked(outer: Sequence[Mapping[str, Any]], inner: Sequence[Mapping[str, Any]]) -> list[Span]:
     root = agent()
     above = call(root, *outer)
     return [root, above, call(above, *inner)]
@@ -151,7 +151,7 @@ def test_without_model_calls_there_is_nothing_to_compare(spans: list[Span]) -> N
 
 
 def test_in_a_long_run_a_call_that_records_less_than_the_others_is_found_all_the_same() -> None:
-    calls: list[Sequence[dict[str, Any]]] = [[MODEL, HI]] * (2 * READ) + [[HI]] + [[MODEL, HI]] * READ
+    calls: list[list[dict[str, str]]] = [[MODEL, HI]] * (2 * READ) + [[HI]] + [[MODEL, HI]] * READ
     found = [finding.detail for finding in Fingerprints()(run_of(run(*calls)))]
     assert found == [f"in 1 of {3 * READ + 1} model calls no model is named"]
 

@@ -275,7 +275,8 @@ class Buffer(Receiving):
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._received_late = []
             self._count = self._unread = 0
-            self._bodies, self._bodies_size = [], 0
+            self._sent.clear()
+            self._sent_size = 0
             return ended
 
     def shut(self) -> int:

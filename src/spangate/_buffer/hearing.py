@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from spangate._buffer.intake import Intake
 from spangate._buffer.tree import Tree
 from spangate._fingerprint import Stamps
-from spangate._fingerprint.overheard import CROWDED, Overheard
+from spangate._fingerprint.overheard import CROWDED, Overheard, Sent
 from spangate._records import Exit, Finding
 
 _MOST_ALIKE: Final = 16
@@ -17,6 +17,8 @@ _MOST_ALIKE: Final = 16
 
 _MOST_REQUESTS: Final = 1 << 14
 """So many requests to models are kept of a tree, each of a kilobyte or so once it is read."""
+_REQUEST_BYTES: Final = 512
+"""What a request takes beside its body."""
 _MANY_BYTES: Final = 4 << 20
 """So many bytes of bodies wake the worker."""
 _MOST_BYTES: Final = 64 << 20
@@ -55,29 +57,36 @@ class Hearing(Intake):
                 if same < _MOST_ALIKE:
                     tree.notes.append((span_id, note))
 
-    def take_request(self, request: Overheard) -> None:
-        """Keep a request to a model with the tree that holds the span that it was sent in.
+    def take_request(self, request: Sent) -> None:
+        """Take in a request to a model, in as few steps as can be: whoever sends it waits.
 
-        Its body is read by the worker: soon if much waits, else when the run is over.
+        Much that waits wakes the worker; what it cannot keep up with is let go.
         """
-        with self._lock:
-            tree = self._tree_of(request.trace_id, request.span_id)
-            if tree is None or len(tree.overheard) >= _MOST_REQUESTS:
-                return
-            tree.overheard.append(request)
-            if self._bodies_size > _MOST_BYTES:
-                request.leave_unread(CROWDED)
-            elif request.weight:
-                self._bodies.append(request)
-                self._bodies_size += request.weight
-                if self._bodies_size > _MANY_BYTES:
-                    self._arm()
+        if self._sent_size > _MANY_BYTES:
+            with self._lock:
+                self._arm()
+            if self._sent_size > _MOST_BYTES:
+                request = request[0], request[1], None, CROWDED
+        self._sent.append(request)
+        self._sent_size += _REQUEST_BYTES + len(request[2] or b"")  # two threads at once may spoil it a little
 
-    def take_bodies(self) -> Sequence[Overheard]:
-        """Take the requests whose bodies nobody has read."""
+    def hear_requests(self) -> Sequence[Overheard]:
+        """Put the requests that were taken in with the trees that hold the spans that they were sent in; return these.
+
+        One whose span is not here is dropped.
+        """
+        heard: list[Overheard] = []
+        if not self._sent:
+            return heard
         with self._lock:
-            bodies, self._bodies, self._bodies_size = self._bodies, [], 0
-            return bodies
+            self._sent_size = 0
+            for _ in range(len(self._sent)):
+                sent = self._sent.popleft()
+                tree = self._tree_of(sent[0][0], sent[0][1])
+                if tree is not None and len(tree.overheard) < _MOST_REQUESTS:
+                    heard.append(Overheard(*sent))
+                    tree.overheard.append(heard[-1])
+        return heard
 
     def take_stamps(self, trace_id: int, span_id: int, stamps: Stamps) -> None:
         """Remember what was written on a live span, or would have been if there were room for it."""
@@ -100,7 +109,7 @@ class Hearing(Intake):
         with self._lock:
             told = Told(tree.exits, tree.notes)
             if tree.overheard:
-                kept = () if span_ids is None else [one for one in tree.overheard if one.span_id not in span_ids]
+                kept = () if span_ids is None else [one for one in tree.overheard if one.context[1] not in span_ids]
                 tree.overheard = [*kept]
             if span_ids is None or not (tree.exits or tree.notes):
                 tree.exits, tree.notes = [], []

@@ -3,9 +3,9 @@
 State: ``_traces`` finds the tree of a span, ``_trees`` holds every tree in the order of its start, ``_ended`` the trees
 whose root has ended, ``_stirred`` the piecewise trees in which something changed, ``_late`` the decisions that spans
 ended after, ``_received_late`` what programs sent after theirs. It is read and written under ``_lock``. ``_count`` is
-how many spans there is room given to, ``_unread`` the bytes of what was sent and nobody has read; ``_bodies`` are the
-requests to models whose bytes, ``_bodies_size``, nobody has read. ``_armed`` says that
-the worker will look by itself within ``settle_s``, so that an ending span need not wake it.
+how many spans there is room given to, ``_unread`` the bytes of what was sent and nobody has read. ``_armed`` says that
+the worker will look by itself within ``settle_s``, so that an ending span need not wake it. ``_sent`` are requests to
+models, about ``_sent_size`` bytes of them, that threads have put there without the lock.
 
 Most spans take a quick way without the lock, which the hooks go by themselves (:mod:`spangate._quick_hooks`). ``quick``
 finds by trace id the trees in which a start or an end needs no thought: alone in a trace of which no decision is
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ from spangate._buffer.memory import Memory
 from spangate._buffer.received import Received
 from spangate._buffer.trace import Trace, is_live
 from spangate._buffer.tree import Decided, Tree
-from spangate._fingerprint.overheard import Overheard
+from spangate._fingerprint.overheard import Sent
 
 FRESH_LIMIT = 4096
 """So many unmeasured spans of one tree wake the worker, though its root has not ended."""
@@ -84,8 +85,8 @@ class Held:
         self._late: dict[Decided, None] = {}
         self._received_late: list[tuple[Decided, Received]] = []
         self._count = self._unread = 0
-        self._bodies: list[Overheard] = []
-        self._bodies_size = 0
+        self._sent: deque[Sent] = deque()
+        self._sent_size = 0
         self._armed = False
         self._asked = False
         self._order = 0

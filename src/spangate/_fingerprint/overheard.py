@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
 from spangate import _keys as keys
 from spangate._dialects._bodies import request_in
@@ -23,38 +24,34 @@ CROWDED: Final = "too many bodies waited to be read"
 STREAMED: Final = "the body was streamed, and a stream can be read only once"
 
 
+Sent: TypeAlias = tuple[Sequence[Any], int, "bytes | None", str]
+"""What :class:`Overheard` is made of, as it is handed on by whoever sends it."""
+
+
 class Overheard:
     """A request as it was sent.
 
-    ``span_id`` is the span that was current then, ``sent_ns`` the moment, nanoseconds since the epoch. ``body`` is read
-    when somebody asks for the stamps, which takes some time; ``encoding`` is its Content-Encoding.
+    ``context`` begins with the ids of the trace and of the span that was current then, ``sent_ns`` is the moment,
+    nanoseconds since the epoch. ``body`` is read when somebody asks for the stamps, which takes some time; it is None
+    where it cannot be. ``encoding`` is its Content-Encoding or, without a body, why there is none.
     """
 
-    __slots__ = ("_stamps", "body", "encoding", "sent_ns", "span_id", "trace_id")
+    __slots__ = ("_stamps", "body", "context", "encoding", "sent_ns")
 
-    def __init__(self, trace_id: int, span_id: int, sent_ns: int, body: bytes | None, encoding: str = "") -> None:
-        self.trace_id = trace_id
-        self.span_id = span_id
+    def __init__(self, context: Sequence[Any], sent_ns: int, body: bytes | None, encoding: str = "") -> None:
+        self.context = context
         self.sent_ns = sent_ns
         self.body = body
         self.encoding = encoding
-        self._stamps: Stamps = {} if body is not None else unread(STREAMED)
-
-    @property
-    def weight(self) -> int:
-        """Bytes that wait to be read."""
-        return 0 if self.body is None else len(self.body)
-
-    def leave_unread(self, why: str) -> None:
-        """Let the body go."""
-        self._stamps, self.body = unread(why), None
+        self._stamps: Stamps | None = None
 
     def stamps(self) -> Stamps:
         """Return the fingerprint, or why there is none. Nothing at all for a body that is no request to a model."""
-        body = self.body
-        if body is not None:
-            self._stamps, self.body = _stamps_of(body, self.encoding), None
-        return self._stamps
+        known = self._stamps
+        if known is None:
+            known = unread(self.encoding) if self.body is None else _stamps_of(self.body, self.encoding)
+            self._stamps, self.body = known, None
+        return known
 
 
 def unread(why: str) -> Stamps:

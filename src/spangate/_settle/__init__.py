@@ -60,7 +60,7 @@ class Settler:
         for decided, late in self._buffer.take_late():
             self._decider.follow_late(decided, late)
         self._beside.follow_late()
-        self._looks.read_bodies()
+        self._looks.read_requests()
         self._scales.weigh()
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)

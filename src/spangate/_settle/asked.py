@@ -60,7 +60,7 @@ def _sent_by(requests: Sequence[Overheard], by_id: Mapping[int, Span]) -> dict[i
     found: dict[int, Stamps] = {}
     generations: Sequence[Span] | None = None
     for request in requests:
-        span, stamps = by_id.get(request.span_id), request.stamps()
+        span, stamps = by_id.get(request.context[1]), request.stamps()
         if span is None or not stamps:
             continue
         if span.role != "generation":

@@ -115,13 +115,14 @@ class Looks:
 
     def _read(self, glimpse: Glimpse, tree: Tree) -> Look:
         look = read(glimpse, glimpse.activity, tree, self._buffer.rest)
+        self._buffer.hear_requests()  # after: each was sent before its span ended
         if tree.overheard or tree.unsettled:
             put_stamps(look.spans, tree, self._model)
         return look
 
-    def read_bodies(self) -> None:
+    def read_requests(self) -> None:
         """Read the requests to models that were overheard, so that their bodies need not be kept."""
-        for request in self._buffer.take_bodies():
+        for request in self._buffer.hear_requests():
             request.stamps()
             self._buffer.rest()
 

@@ -14,7 +14,6 @@ from spangate.wire._observe import observe
 
 _LIBRARIES: Final = ("httpx2", "httpx")
 _CLASSES: Final = ("Client", "AsyncClient")
-_MARK: Final = "_spangate_watches"
 
 Client = TypeVar("Client")
 
@@ -32,7 +31,7 @@ class _Patches:
         for owner in _classes():
             if owner not in self._put:
                 send = owner.send
-                owner.send = ours = _showing(send, lambda: self.are_on)
+                owner.send = ours = _showing(send, self)
                 self._put[owner] = send, ours
         if not self._put:
             logger.warning("neither httpx2 nor httpx is installed, so no request can be looked at")
@@ -54,18 +53,18 @@ def _classes() -> Iterator[Any]:
             yield from (getattr(module, name) for name in _CLASSES if hasattr(module, name))
 
 
-def _showing(send: Callable[..., Any], is_on: Callable[[], bool]) -> Callable[..., Any]:
+def _showing(send: Callable[..., Any], patches: _Patches) -> Callable[..., Any]:
     """Make a method that looks at the request, and then does what ``send`` does."""
 
     @functools.wraps(send)
     def send_now(client: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_on():
+        if patches.are_on:
             observe(request)
         return send(client, request, *args, **kwargs)
 
     @functools.wraps(send)
     async def send_later(client: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_on():
+        if patches.are_on:
             observe(request)
         return await send(client, request, *args, **kwargs)
 
@@ -89,7 +88,7 @@ def uninstrument() -> None:
 
 
 def watch(client: Client) -> Client:
-    """Have one client show the requests to models that it sends.
+    """Have one client show the requests to models that it sends. It is one more of its event hooks.
 
     Args:
         client: A ``Client`` or ``AsyncClient`` of httpx or httpx2, as the SDKs of OpenAI and Anthropic take for
@@ -103,11 +102,10 @@ def watch(client: Client) -> Client:
     """
     if not isinstance(client, tuple(_classes())):
         raise TypeError(f"watch() takes a Client or AsyncClient of httpx or httpx2, not {type(client).__name__}")
-    one: Any = client
-    if not _is_watched(one):
-        show = _showing(_class_send(type(one)), lambda: not _patches.are_on)  # else its class shows it already
-        setattr(show, _MARK, True)
-        one.send = show.__get__(one)
+    hooks = _hooks_of(client)
+    if not any(hook in (_shown, _shown_later) for hook in hooks):
+        is_async = hasattr(client, "aclose")
+        hooks.append(_shown_later if is_async else _shown)
     return client
 
 
@@ -117,24 +115,20 @@ def unwatch(client: Client) -> Client:
     Returns:
         The same client.
     """
-    if _is_watched(client):
-        del vars(client)["send"]
+    hooks = _hooks_of(client)
+    hooks[:] = [hook for hook in hooks if hook not in (_shown, _shown_later)]
     return client
 
 
-def _is_watched(client: Any) -> bool:
-    return hasattr(vars(client).get("send"), _MARK)
+def _hooks_of(client: Any) -> list[Any]:
+    hooks: list[Any] = client.event_hooks["request"]
+    return hooks
 
 
-def _class_send(kind: Any) -> Callable[..., Any]:
-    """Return what sends by the class of a client, whatever that is by then."""
+def _shown(request: Any) -> None:
+    if not _patches.are_on:  # else it was shown when it was sent
+        observe(request)
 
-    @functools.wraps(kind.send)
-    def send_now(*args: Any, **kwargs: Any) -> Any:
-        return kind.send(*args, **kwargs)
 
-    @functools.wraps(kind.send)
-    async def send_later(*args: Any, **kwargs: Any) -> Any:
-        return await kind.send(*args, **kwargs)
-
-    return send_later if inspect.iscoroutinefunction(kind.send) else send_now
+async def _shown_later(request: Any) -> None:
+    _shown(request)
