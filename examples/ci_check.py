@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+MESSAGES = '[{"role": "user", "parts": [{"type": "text", "content": "What shall we cook?"}]}]'
 exporter = InMemorySpanExporter()
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -22,6 +23,7 @@ def cook(input_tokens: int) -> None:
     with tracer.start_as_current_span("invoke_agent cook", attributes={"gen_ai.operation.name": "invoke_agent"}):
         call = tracer.start_span("chat small", attributes={"gen_ai.operation.name": "chat"})
         call.set_attributes({"gen_ai.usage.input_tokens": input_tokens, "gen_ai.usage.output_tokens": 3})
+        call.set_attributes({"gen_ai.request.model": "small", "gen_ai.input.messages": MESSAGES})
         call.end()
 
 

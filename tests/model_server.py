@@ -1,4 +1,6 @@
-"""A model server for tests: real HTTP on 127.0.0.1 that speaks OpenAI chat completions and answers from a script.
+"""A model server for tests: real HTTP on 127.0.0.1 that speaks as models do, and answers from a script.
+
+It speaks OpenAI's chat completions and, where a client asks for these, OpenAI's responses and Anthropic's messages.
 
 A script maps a model's name to its answers, which are given in the order of the requests for that model; runs that go
 on side by side use a model each. Every answer is made by one of four words::
@@ -31,15 +33,18 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from tests.model_apis import message_body, message_events, response_body, response_events
 
 CREATED = 1_700_000_000
+Said = TypeVar("Said")
 
 
 class Usage(NamedTuple):
@@ -57,6 +62,15 @@ class Usage(NamedTuple):
             "total_tokens": self.input + self.output,
             "prompt_tokens_details": {"cached_tokens": self.cached},
             "completion_tokens_details": {"reasoning_tokens": self.reasoning},
+        }
+
+    def response_body(self) -> dict[str, Any]:
+        return {
+            "input_tokens": self.input,
+            "output_tokens": self.output,
+            "total_tokens": self.input + self.output,
+            "input_tokens_details": {"cached_tokens": self.cached},
+            "output_tokens_details": {"reasoning_tokens": self.reasoning},
         }
 
 
@@ -132,12 +146,12 @@ class ModelServer:
         """The base URL for clients."""
         return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
-    def take(self, request: dict[str, Any]) -> _Reply | None:
+    def take(self, request: dict[str, Any]) -> Reply | None:
         """Take the next answer for a request; None if the script has no more."""
         with self._lock:
             self.requests.append(request)
             number, answer = next(self._answers.get(request["model"], iter(())), (0, None))
-        return None if answer is None else _Reply(answer, str(request["model"]), number)
+        return None if answer is None else Reply(answer, str(request["model"]), number)
 
     def wait(self, seconds: float) -> None:
         """Wait, but no longer than the server lives."""
@@ -170,12 +184,13 @@ class _HTTPServer(ThreadingHTTPServer):
 
 
 @dataclass(frozen=True)
-class _Reply:
+class Reply:
     """An answer with what makes its ids."""
 
     answer: Answer
     model: str
     number: int
+    created: int = CREATED
 
     @property
     def _finish_reason(self) -> str:
@@ -185,11 +200,11 @@ class _Reply:
         return {
             "id": f"chatcmpl-{self.model}-{self.number}",
             "object": kind,
-            "created": CREATED,
+            "created": self.created,
             "model": f"{self.model}-2026",
         }
 
-    def _tool_calls(self) -> Iterator[dict[str, Any]]:
+    def tool_calls(self) -> Iterator[dict[str, Any]]:
         for place, wanted in enumerate(self.answer.calls):
             yield {
                 "id": wanted.call_id or f"call-{self.model}-{self.number}-{place}",
@@ -203,7 +218,7 @@ class _Reply:
             return {"error": {"message": f"scripted {self.answer.status}", "type": "server_error", "code": None}}
         message: dict[str, Any] = {"role": "assistant", "content": self.answer.text or None}
         if self.answer.calls:
-            message["tool_calls"] = list(self._tool_calls())
+            message["tool_calls"] = list(self.tool_calls())
         choice = {"index": 0, "message": message, "finish_reason": self._finish_reason, "logprobs": None}
         usage = {} if self.answer.usage is None else {"usage": self.answer.usage.body()}
         return {**self._head("chat.completion"), "choices": [choice], **usage}
@@ -213,7 +228,7 @@ class _Reply:
         yield self._chunk({"role": "assistant", "content": "" if self.answer.text else None})
         for word in self.answer.text.split():
             yield self._chunk({"content": word + " "})
-        for place, wanted in enumerate(self._tool_calls()):
+        for place, wanted in enumerate(self.tool_calls()):
             function = wanted["function"]
             name_only = {**wanted, "function": {"name": function["name"], "arguments": ""}}
             yield self._chunk({"tool_calls": [{"index": place, **name_only}]})
@@ -243,10 +258,25 @@ class _Handler(BaseHTTPRequestHandler):
             return
         script.wait(reply.answer.after_s)
         if request.get("stream") and reply.answer.status == HTTPStatus.OK:
-            options = request.get("stream_options") or {}
-            self._send_stream(reply, include_usage=bool(options.get("include_usage")))
+            self._send_stream(self._events(reply, request), reply.answer)
         else:
-            self._send_json(reply.answer.status, reply.body(), reply.answer)
+            body = self._other(reply, response_body, message_body) if reply.answer.status == HTTPStatus.OK else None
+            self._send_json(reply.answer.status, body or reply.body(), reply.answer)
+
+    def _other(self, reply: Reply, response: Callable[[Reply], Said], message: Callable[[Reply], Said]) -> Said | None:
+        """Say an answer in the words of the API that was asked, None for chat completions."""
+        if self.path.endswith("/responses"):
+            return response(reply)
+        return message(reply) if self.path.endswith("/messages") else None
+
+    def _events(self, reply: Reply, request: Mapping[str, Any]) -> Iterator[str]:
+        """Return the answer as the events of a stream, as they are written."""
+        other = self._other(reply, response_events, message_events)
+        if other is not None:
+            return (f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in other)
+        options = request.get("stream_options") or {}
+        chunks = reply.chunks(include_usage=bool(options.get("include_usage")))
+        return (f"data: {text}\n\n" for text in [*map(json.dumps, chunks), "[DONE]"])
 
     def _send_json(self, status: int, body: dict[str, Any], answer: Answer | None = None) -> None:
         payload = json.dumps(body).encode()
@@ -257,12 +287,11 @@ class _Handler(BaseHTTPRequestHandler):
         is_cut = answer is not None and answer.cut_after is not None
         self.wfile.write(payload[: len(payload) // 2] if is_cut else payload)
 
-    def _send_stream(self, reply: _Reply, *, include_usage: bool) -> None:
+    def _send_stream(self, events: Iterator[str], answer: Answer) -> None:
         self._send_head(HTTPStatus.OK, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
-        for chunk in islice(reply.chunks(include_usage=include_usage), reply.answer.cut_after):
-            self._send_chunk(f"data: {json.dumps(chunk)}\n\n".encode())
-        if reply.answer.cut_after is None:
-            self._send_chunk(b"data: [DONE]\n\n")
+        for event in islice(events, answer.cut_after):
+            self._send_chunk(event.encode())
+        if answer.cut_after is None:
             self._send_chunk(b"")
 
     def _send_chunk(self, data: bytes) -> None:

@@ -41,6 +41,7 @@ def generation(parent: Span, **fields: Any) -> Span:
     attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": "m",
+        "gen_ai.input.messages": '[{"role": "user", "content": "hi"}]',
         "gen_ai.usage.input_tokens": 120,
         "gen_ai.usage.output_tokens": 20,
     }

@@ -14,6 +14,8 @@ MAX_LINES = 60
 
 SAYS = {
     "ci_check.py": ["1 run: 1 passed, 0 failed\nexit code 0\n", "budget.ceiling", "exit code 1\n"],
+    "fingerprint.py": ["pass\nchat small: fingerprint.source = explicit\n", "chat small: fingerprint.tuple = "],
+    "fingerprint.py --broken": ["fail fingerprints.missing_prompt: in 1 of 1 model call the prompt has no hash"],
     "loop.py": ["pass\n", "agent.iter 4\n", "agent.halt done\n  agent.run\n"],
     "loop.py --broken": ["fail halt.missing: 4 iteration(s), and no halt says", "\n  refused agent.run\n"],
     "one_line.py": ["invoke_agent cook  pass", "refused invoke_agent cook  fail  ['completeness.open_span']\n"],

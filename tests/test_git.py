@@ -22,6 +22,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from spangate import process
+from spangate._fingerprint import Stamps
+from spangate._fingerprint.overheard import Sent
 from spangate._git import (
     GitError,
     call,
@@ -507,6 +509,15 @@ class Hearing:
         pass
 
     def has_open_run(self, run_id: str) -> bool:  # noqa: ARG002  the protocol's
+        return False
+
+    def take_request(self, request: Sent) -> None:
+        self.told.append(request)
+
+    def take_stamps(self, trace_id: int, span_id: int, stamps: Stamps) -> None:
+        pass
+
+    def watch_starts(self, trace_id: int, span_id: int) -> bool:  # noqa: ARG002  the protocol's
         return False
 
     def take_exit(self, row: Exit) -> None:

@@ -24,12 +24,12 @@ LAYERS = {
         _loops _membership _payload _surroundings _timing _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
-    "judge": "_judge",
+    "judge": "_judge _pinned",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _git _hosts _ledger _log_telemetry _native _pace _paths _policy _receiver _recording.source
-        _repeatable _sdk _telemetry _worktree archive files ledger process""",
-    "adapter": "_adapter _stamp",
+        _arrival _asking _attach _git _hosts _ledger _log_telemetry _native _pace _paths _policy _receiver
+        _recording.source _repeatable _sdk _telemetry _worktree archive files ledger process wire""",
+    "adapter": "_adapter _completion_hook _stamp",
     "release": "_release",
     "settling": "_settle",
     "processor": "_hooks _install _log_processor _processor _quick_hooks",

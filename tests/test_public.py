@@ -26,18 +26,20 @@ NAMES = [
     "__version__",
     "attach_parent",
     "default_gates",
+    "generation",
     "install",
     "judge",
     "load_policy",
     "run",
     "strict_gates",
 ]
-MODULES = ["archive", "cli", "files", "gates", "ledger", "process", "testing"]
+MODULES = ["archive", "cli", "files", "gates", "ledger", "process", "testing", "wire"]
 GATES = [
     "Budget",
     "Cardinality",
     "Completeness",
     "Exits",
+    "Fingerprints",
     "Forest",
     "Halt",
     "Retries",
@@ -77,7 +79,7 @@ def test_the_gates() -> None:
     assert sorted(importlib.import_module("spangate.gates").__all__) == sorted(GATES)
 
 
-@pytest.mark.parametrize("module", ["archive", "files", "gates", "ledger", "process", "testing"])
+@pytest.mark.parametrize("module", ["archive", "files", "gates", "ledger", "process", "testing", "wire"])
 def test_a_public_module_says_what_is_public_in_it(module: str) -> None:
     public = importlib.import_module(f"spangate.{module}")
     assert [name for name in public.__all__ if getattr(public, name).__doc__ is None] == []

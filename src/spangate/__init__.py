@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spangate._asking import generation
     from spangate._attach import attach_parent
     from spangate._errors import SpangateError
     from spangate._install import install
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "attach_parent",
     "default_gates",
+    "generation",
     "install",
     "judge",
     "load_policy",
@@ -52,6 +54,7 @@ _HOMES = {
     "__version__": "_version",
     "attach_parent": "_attach",
     "default_gates": "gates",
+    "generation": "_asking",
     "install": "_install",
     "judge": "_judge",
     "load_policy": "_policy",

@@ -8,12 +8,13 @@ from __future__ import annotations
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
+from spangate._asking import block_here
 from spangate._buffer import Buffer
 from spangate._sdk.fields import started
 from spangate._sdk.outlook import Outlook
 from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
-from spangate._stamp import stamp
+from spangate._stamp import stamp, stamp_asked
 from spangate._telemetry import Telemetry, logger
 
 
@@ -53,8 +54,14 @@ class Hooks(SpanProcessor):
         if tree is None:
             self._ready(span)
             tree = self._placer.place(span, context, parent, parent_context)
-        if tree is not None:
+        if tree is None:
+            return
+        block = block_here()
+        if block is None:
             stamp(span, context[1], tree, attributes)
+        else:
+            self._buffer.watch_starts(context[0], context[1])  # its children may be what the block is about
+            stamp_asked(span, context[1], tree, attributes, block)
 
     def _end(self, span: ReadableSpan) -> None:
         context = span.context

@@ -14,6 +14,8 @@ from opentelemetry import baggage, context
 from opentelemetry.context import Context
 
 from spangate import _keys as keys
+from spangate._fingerprint import Stamps
+from spangate._fingerprint.overheard import Sent
 from spangate._records import Exit, Finding
 
 
@@ -37,6 +39,18 @@ class Host(Protocol):
 
     def take_note(self, trace_id: int, span_id: int, note: Finding) -> None:
         """Keep a finding with the tree that holds a span, if one here does."""
+
+    def take_request(self, request: Sent) -> None:
+        """Keep a request with the tree that holds the span it was sent in, if one here does."""
+
+    def take_stamps(self, trace_id: int, span_id: int, stamps: Stamps) -> None:
+        """Remember what was written on a live span, or had no room there, if a tree here holds it."""
+
+    def watch_starts(self, trace_id: int, span_id: int) -> bool:
+        """Have every span that starts in the tree of this one looked at; in every tree, if none here holds it.
+
+        False if nothing is looked at any more.
+        """
 
 
 class Way(Protocol):
@@ -152,6 +166,26 @@ def tell_note(trace_id: int, span_id: int, note: Finding) -> None:
     """Tell every host a finding about the run that a span is in."""
     for host in _alive():
         host.take_note(trace_id, span_id, note)
+
+
+def tell_request(request: Sent) -> None:
+    """Tell every host of a request to a model."""
+    for reference in _hosts:  # few, and whoever sends the request waits
+        host = reference()
+        if host is not None:
+            host.take_request(request)
+
+
+def tell_stamps(trace_id: int, span_id: int, stamps: Stamps) -> None:
+    """Tell every host what was written on a live span."""
+    for host in _alive():
+        host.take_stamps(trace_id, span_id, stamps)
+
+
+def watch_starts(trace_id: int, span_id: int) -> bool:
+    """Have every host look at the spans that start in the tree of this one. False if there is none that does."""
+    looking = [host.watch_starts(trace_id, span_id) for host in _alive()]
+    return any(looking)
 
 
 def look_after(look: Callable[[], None]) -> None:

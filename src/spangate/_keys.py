@@ -33,6 +33,7 @@ FINGERPRINT_MISSING_MODEL: Final = "fingerprint.missing_model"
 FINGERPRINT_MODEL_SOURCE: Final = "fingerprint.model_source"
 FINGERPRINT_SOURCE: Final = "fingerprint.source"
 FINGERPRINT_PARAMS_HASH: Final = "fingerprint.params_hash"
+FINGERPRINT_GAP: Final = "fingerprint.gap"
 
 FINGERPRINT: Final = (
     PROMPT_HASH,
@@ -43,6 +44,7 @@ FINGERPRINT: Final = (
     FINGERPRINT_MODEL_SOURCE,
     FINGERPRINT_SOURCE,
     FINGERPRINT_PARAMS_HASH,
+    FINGERPRINT_GAP,
 )
 """What spangate writes of a generation's identity, beside the conventions' own keys."""
 

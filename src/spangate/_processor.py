@@ -16,6 +16,7 @@ from spangate._forest import Unit
 from spangate._hosts import announce, hand_on_in_time, open_way
 from spangate._membership import RUN_ID, Membership, membership
 from spangate._pace import Pace
+from spangate._pinned import with_environment
 from spangate._quick_hooks import QuickHooks
 from spangate._receiver import Receiver
 from spangate._records import Gate, Verdict
@@ -111,7 +112,7 @@ class GateSpanProcessor(QuickHooks):
             max_held_bytes=max_held_bytes,
             max_run_spans=max_run_spans,
         )
-        chosen = tuple(default_gates() if gates is None else gates)
+        chosen = with_environment(default_gates() if gates is None else gates, os.environ)
         member = membership(os.environ)
         self._exporters = _exporters(exporter, member)
         buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace, lighten)

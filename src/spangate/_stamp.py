@@ -9,9 +9,11 @@ from opentelemetry.sdk.trace import Span
 
 from spangate import _keys as keys
 from spangate._adapter import record
+from spangate._asking import Block
 from spangate._buffer.tree import Tree
 from spangate._dialects import classify, dialect_of
 from spangate._fingerprint import fingerprint
+from spangate._fingerprint.sources import completed, is_better, lacks_something
 from spangate._sdk.fields import put
 
 OPERATION: Final = "gen_ai.operation.name"
@@ -27,6 +29,8 @@ UNSTAMPED: Final = ("chat", "invoke_agent")
 MESSAGES: Final = "gen_ai.input.messages"
 INPUT: Final = "input.value"
 """Where a request stands, if it is there when the span starts."""
+_LONGEST: Final = 1 << 18
+"""Characters of a request that is hashed when its span starts, which takes a few milliseconds at most."""
 
 
 def invocation_id(tree_id: str, span_id: int) -> str:
@@ -58,18 +62,48 @@ def stamp(span: Span, span_id: int, tree: Tree, known: Mapping[str, Any]) -> Non
         _stamp_request(span, tree)
 
 
+def stamp_asked(span: Span, span_id: int, tree: Tree, known: Mapping[str, Any], block: Block) -> None:
+    """Stamp a span that starts where the program itself says what its next model call asks for (``block``).
+
+    One that is a generation takes it, unless its own prompt is on it already. One that may turn out to be one, since
+    most spans start with nothing that tells, is looked at again when its tree is read.
+    """
+    stamp(span, span_id, tree, known)
+    started = record(span, is_open=True)
+    classify(started)
+    if started.role != "generation":
+        if tree.said.get(span_id) is None:
+            block.has_candidates = True
+            tree.unsettled[span_id] = block
+        return
+    is_first = block.take(tree.trace_id, span_id)
+    if not is_first or not is_better("explicit", started.attributes):
+        return
+    if keys.PROMPT_HASH not in block.stamps:
+        tree.unsettled[span_id] = block  # all that it can tell is why, if nobody knows more
+        return
+    stamps = {**block.stamps, **completed(block.stamps, dialect_of(started).request(started), None)}
+    if lacks_something(stamps):
+        tree.unsettled[span_id] = None
+    _write(span, tree, {key: value for key, value in stamps.items() if key not in known})
+
+
 def _stamp_request(span: Span, tree: Tree) -> None:
     """Write the fingerprint of a generation that starts with its prompt on it, the one case in which a hook hashes.
 
-    What the span says itself stays.
+    What the span says itself stays. A very long prompt is left for the release: a hook must not take long.
     """
+    known: Any = span.attributes
+    if len(known.get(MESSAGES, "")) > _LONGEST or len(known.get(INPUT, "")) > _LONGEST:
+        return
     started = record(span, is_open=True)
     classify(started)
     if started.role != "generation":
         return
     stamps = fingerprint(dialect_of(started).request(started), source="start")
     if keys.PROMPT_HASH in stamps:
-        known: Any = span.attributes
+        if lacks_something(stamps):
+            tree.unsettled[span.context.span_id] = None
         _write(span, tree, {key: value for key, value in stamps.items() if key not in known})
 
 

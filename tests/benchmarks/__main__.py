@@ -19,6 +19,7 @@ from tests.benchmarks import (
     slow_exporter,
     spawn,
     stall,
+    wire,
     worktree,
 )
 from tests.benchmarks._machine import facts
@@ -33,6 +34,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "judge": judge.rows,
     "stall": stall.rows,
     "spawn": spawn.rows,
+    "wire": wire.rows,
     "receiver": receiver.rows,
     "check": check.rows,
     "worktree": worktree.rows,

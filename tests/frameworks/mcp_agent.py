@@ -21,7 +21,8 @@ from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from spangate import GateSpanProcessor, Verdict, process
+from spangate import Gate, GateSpanProcessor, Verdict, default_gates, process
+from spangate.gates import Policy
 
 SERVER = StdioServerParameters(command=sys.executable, args=[str(Path(__file__).with_name("mcp_server.py"))])
 OUTLIVES = "--outlive" in sys.argv
@@ -38,7 +39,9 @@ def take(verdict: Verdict) -> None:
 
 
 provider = TracerProvider()
-provider.add_span_processor(GateSpanProcessor(exporter, on_verdict=take, grace_s=GRACE_S, receiver=process.Receiver()))
+gates: list[Gate] = [*default_gates(), Policy(levels={"fingerprints.no_generations": "off"})]  # no model is asked here
+gate = GateSpanProcessor(exporter, gates=gates, on_verdict=take, grace_s=GRACE_S, receiver=process.Receiver())
+provider.add_span_processor(gate)
 trace.set_tracer_provider(provider)
 process.instrument()
 if "--drop-context" in sys.argv:

@@ -13,6 +13,8 @@ NEEDED: Final = (
     "openai",
     "opentelemetry-instrumentation-genai-openai",
     "openinference-instrumentation-openai",
+    "anthropic",
+    "opentelemetry-instrumentation-genai-anthropic",
     "mcp",
 )
 FIRST_API: Final = (1, 43)

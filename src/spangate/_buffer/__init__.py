@@ -307,6 +307,8 @@ class Buffer(Keeping):
             self._traces, self._trees, self._ended, self._stirred, self._late = {}, {}, {}, {}, {}
             self._received_late, self._opened = [], {}
             self._count = self._unread = 0
+            self._sent.clear()
+            self._sent_size = 0
             return ended
 
     def shut(self) -> int:

@@ -6,7 +6,8 @@ ended after, ``_received_late`` what programs sent after theirs. ``_opened`` fin
 run that the program has opened. It is read and written under ``_lock``. ``_count`` is how many spans there is room
 given to, ``_unread`` the bytes of what was sent and nobody has read, ``_record_weight`` those of the log records, which
 ``_record_number`` counts; ``_dropped`` are the records of trees that were dropped. ``_armed`` says that the worker will
-look by itself within ``settle_s``, so that an ending span need not wake it.
+look by itself within ``settle_s``, so that an ending span need not wake it. ``_sent`` are requests to models, about
+``_sent_size`` bytes of them, that threads have put there without the lock.
 
 Most spans take a quick way without the lock, which the hooks go by themselves (:mod:`spangate._quick_hooks`). ``quick``
 finds by trace id the trees in which a start or an end needs no thought: alone in a trace of which no decision is
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -28,6 +30,7 @@ from spangate._buffer.memory import Memory
 from spangate._buffer.received import Received
 from spangate._buffer.trace import Trace, is_live
 from spangate._buffer.tree import Decided, Tree
+from spangate._fingerprint.overheard import Sent
 
 FRESH_LIMIT = 4096
 """So many unmeasured spans of one tree wake the worker, though its root has not ended."""
@@ -88,6 +91,8 @@ class Held:
         self._count = self._unread = self._record_weight = 0
         self._record_number = 0
         self._dropped: list[Kept] = []
+        self._sent: deque[Sent] = deque()
+        self._sent_size = 0
         self._armed = False
         self._asked = False
         self._order = 0

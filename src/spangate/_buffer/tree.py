@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from spangate._buffer.kept import Kept
 from spangate._buffer.received import Received
+from spangate._fingerprint.overheard import Overheard
 from spangate._paced import take_apart
 from spangate._records import Exit, Finding, Span
 
@@ -52,8 +53,10 @@ class Tree:
     has read of that; ``received_count`` and ``received_weight``, in bytes, are of both.
     ``fresh`` are the ended spans that nobody has weighed, and ``spared`` counts how often the whole tree was not, since
     it is over. ``exits`` are the programs of its spans that have ended, ``notes`` what others found about it, with the
-    id of a span. ``records`` are the log records by the span that they name, 0 for those that name none which
-    was here, and ``record_weight`` is what they weigh in bytes. Times are seconds on the buffer's clock.
+    id of a span. ``records`` are the log records by the span that they name, 0 for those that name none which was here,
+    and ``record_weight`` is what they weigh in bytes. ``overheard`` are requests to models that were sent in its spans,
+    ``unsettled`` the spans whose stamps depend on what they turn out to be: with the words of the program that may be
+    meant for one, or None where it has its stamps and these lack something. Times are seconds on the buffer's clock.
     """
 
     __slots__ = (
@@ -78,6 +81,7 @@ class Tree:
         "opened_at",
         "order",
         "overflowed",
+        "overheard",
         "passing",
         "piecewise",
         "placed",
@@ -102,6 +106,7 @@ class Tree:
         "trace_id",
         "tree_id",
         "twins",
+        "unsettled",
         "waits_for",
         "weight",
     )
@@ -153,6 +158,8 @@ class Tree:
         self.root: Any = None
         self.said: dict[int, str | tuple[str, Any]] = {}
         self.stamps: dict[int, Mapping[str, str | float]] = {}
+        self.overheard: list[Overheard] = []
+        self.unsettled: dict[int, Any] = {}
         self.received: list[Received] = []
         self.heard: list[Span] = []
         self.received_count = self.received_weight = self.record_weight = 0

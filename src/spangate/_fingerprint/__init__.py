@@ -6,13 +6,14 @@ messages become the first two. Tools that were not recorded are ``null``, since 
 tools are ``[]``.
 
 What is absent, or is not JSON (NaN, bytes, a set), has no hash: a request without a prompt has no ``prompt.hash`` and
-no ``fingerprint.tuple``, never the hash of an empty one.
+no ``fingerprint.tuple``, never the hash of an empty one. Where a prompt is there and has none, ``fingerprint.gap`` says
+why.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from spangate import _keys as keys
@@ -20,6 +21,9 @@ from spangate._canonical import canonical_json, text_hash
 from spangate._dialects._base import Request
 from spangate._fingerprint.prompt import prompt_of
 from spangate._records import ABSENT
+
+Stamps: TypeAlias = Mapping[str, str | float]
+"""What is written on a generation span, by key."""
 
 Source: TypeAlias = Literal["start", "explicit", "hook", "wire", "attributes"]
 """Where the request is known from, best first: attributes at the start of the span, the program's own words, the
@@ -50,17 +54,19 @@ def fingerprint(request: Request, *, source: Source, model_from_config: str | No
             stamps[keys.PROMPT_TEXT_HASH] = text_hash(f'{{"system":{system},"user":{user}}}')
             if tools is not None:
                 stamps[keys.PROMPT_HASH] = text_hash(f'{{"system":{system},"tools":{tools},"user":{user}}}')
-    model = _model(request.model)
+        if keys.PROMPT_HASH not in stamps:
+            stamps[keys.FINGERPRINT_GAP] = f"{source}: {_why_not([request.tools, *prompt.values()])}"
+    model = named_model(request.model)
     if model is None and model_from_config:
         model = model_from_config
         stamps[keys.FINGERPRINT_MODEL_SOURCE] = "config"
     _put(stamps, keys.REQUEST_MODEL, model)
     stamps[keys.FINGERPRINT_MISSING_MODEL] = "true" if model is None else "false"
-    _put(stamps, keys.REQUEST_TEMPERATURE, _temperature(request.temperature))
+    _put(stamps, keys.REQUEST_TEMPERATURE, temperature_of(request.temperature))
     params = {name: value for name, value in request.params.items() if value is not ABSENT}
     if params:
         _put(stamps, keys.FINGERPRINT_PARAMS_HASH, _hash(params))
-    _put(stamps, keys.FINGERPRINT_TUPLE, _tuple(stamps))
+    _put(stamps, keys.FINGERPRINT_TUPLE, tuple_of(stamps))
     return stamps
 
 
@@ -78,7 +84,7 @@ _FACTS = (
 )
 
 
-def _tuple(stamps: Mapping[str, str | float]) -> str | None:
+def tuple_of(stamps: Stamps) -> str | None:
     """Hash the facts as text; without a prompt they are nobody's identity."""
     if keys.PROMPT_HASH not in stamps:
         return None
@@ -99,7 +105,20 @@ def _canonical(value: Any) -> str | None:
         return None
 
 
-def _model(value: Any) -> str | None:
+def _why_not(values: Iterable[Any]) -> str:
+    """Say why one of ``values`` is not JSON."""
+    try:
+        canonical_json([value for value in values if value is not ABSENT])
+    except RecursionError:
+        return "it is nested too deeply"
+    except ValueError:
+        return "it holds NaN, infinity or itself, which JSON does not have"
+    except TypeError:
+        pass
+    return "it holds what JSON does not have, such as bytes, a set or an object"
+
+
+def named_model(value: Any) -> str | None:
     """Return the name of the model, None where it is no text that could be written anywhere."""
     if not isinstance(value, str) or not value:
         return None
@@ -110,7 +129,7 @@ def _model(value: Any) -> str | None:
     return value
 
 
-def _temperature(value: Any) -> float | None:
+def temperature_of(value: Any) -> float | None:
     """Return the temperature as a float; some instrumentations record it as text."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None

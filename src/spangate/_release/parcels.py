@@ -6,7 +6,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from spangate import _keys as keys
 from spangate._adapter import verdict_span
@@ -26,8 +26,13 @@ VERDICT_BYTES = 4096
 """What a verdict span is taken to weigh."""
 
 
-def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
+_IDENTITY: Final = (*keys.FINGERPRINT, keys.REQUEST_MODEL, keys.REQUEST_TEMPERATURE)
+
+
+def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry, model: str | None = None) -> Parcel:
     """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last.
+
+    ``model`` is the one that is pinned where a request names none.
 
     It holds on to the spans, not to the run: what the gates have asked that is many small objects. It takes over the
     very list that they are in, since the garbage collector goes through a new one, which takes long if it is large.
@@ -42,7 +47,7 @@ def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry) -
     known[:] = leaving
 
     def stamps(span: Span) -> dict[str, Any]:
-        known = _stamps(span, run_id)
+        known = _stamps(span, run_id, model)
         return {**known, **verdict_attributes(verdict)} if span is bearer else known
 
     spans = Leaving(known, stamps)
@@ -60,16 +65,17 @@ def _leaves(span: Span) -> bool:
     return span.end_ns is not None and span.sampled
 
 
-def _stamps(span: Span, run_id: str) -> dict[str, Any]:
+def _stamps(span: Span, run_id: str, model: str | None) -> dict[str, Any]:
     """Return what belongs on a released span and may not be on it: written too late to stay, evicted, or never."""
     if span.role in ("tool", "process"):
         return {keys.RUN_ID: run_id, keys.INVOCATION_ID: invocation_id(run_id.partition(".")[0], span.span_id)}
     if span.role != "generation":
         return {keys.RUN_ID: run_id}
     if keys.FINGERPRINT_SOURCE in span.attributes:
-        known = {key: span.attributes[key] for key in keys.FINGERPRINT if key in span.attributes}
+        known = {key: span.attributes[key] for key in _IDENTITY if key in span.attributes}
         return {keys.RUN_ID: run_id, **known}
-    return {keys.RUN_ID: run_id, **fingerprint(dialect_of(span).request(span), source="attributes")}
+    request = dialect_of(span).request(span)
+    return {keys.RUN_ID: run_id, **fingerprint(request, source="attributes", model_from_config=model)}
 
 
 def _partial(verdict: Verdict, why: str) -> Verdict:
@@ -106,24 +112,26 @@ def verdict_parcel(verdict: Verdict, place: Place, number: int, telemetry: Telem
     return Parcel([span], [VERDICT_BYTES], lambda: None, refused)
 
 
-def passing_parcel(spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None) -> Parcel | None:
+def passing_parcel(
+    spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None, model: str | None = None
+) -> Parcel | None:
     """Make the parcel of spans that pass without a verdict: as they are, but for what no encoder takes.
 
-    Those that follow a released run are stamped with its ``run_id``.
+    Those that follow a released run are stamped with its ``run_id``, as :func:`run_parcel` does.
     """
-    return _parcel([span for span in spans if _leaves(span)], telemetry, run_id)
+    return _parcel([span for span in spans if _leaves(span)], telemetry, run_id, model)
 
 
 def member_parcel(spans: Sequence[Span], telemetry: Telemetry) -> Parcel | None:
     """Make the parcel of spans that are handed on to whoever judges them: open ones too, which have no end then."""
-    return _parcel([span for span in spans if span.sampled], telemetry, None)
+    return _parcel([span for span in spans if span.sampled], telemetry, None, None)
 
 
-def _parcel(ready: list[Span], telemetry: Telemetry, run_id: str | None) -> Parcel | None:
+def _parcel(ready: list[Span], telemetry: Telemetry, run_id: str | None, model: str | None) -> Parcel | None:
     if not ready:
         return None
 
-    leaving = Leaving(ready, lambda span: {} if run_id is None else _stamps(span, run_id))
+    leaving = Leaving(ready, lambda span: {} if run_id is None else _stamps(span, run_id, model))
     sizes = array("Q", (span_bytes(span) for span in ready))
 
     def refused(sent: int, why: str) -> None:

@@ -135,6 +135,14 @@ def _put(span: Span, key: str, value: str) -> None:
         span.set_attribute(key, value)
 
 
+def has_room(span: ReadableSpan, count: int) -> bool:
+    """Say whether so many attributes more push out none that are there."""
+    if type(span) not in _KNOWN:
+        return True
+    attributes: Any = span._attributes  # noqa: SLF001  see above
+    return attributes.maxlen is None or len(attributes) + count <= attributes.maxlen
+
+
 _KNOWN: Final = _known_types()
 
 

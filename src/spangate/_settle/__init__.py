@@ -44,7 +44,7 @@ class Settler:
         self._patience = patience
         self._claim_strays = claim_strays
         self._surroundings = surroundings(os.environ)
-        self._looks = Looks(buffer)
+        self._looks = Looks(buffer, decider.model)
         self._claims = Claims(buffer, self._looks, decider, unit)
         self._beside = Beside(buffer, decider, self._surroundings)
         terms = Terms(patience=patience, unit=unit, max_age_s=scales.max_age_s, notes=self._surroundings)
@@ -60,6 +60,7 @@ class Settler:
         for decided, late in self._buffer.take_late():
             self._decider.follow_late(decided, late)
         self._beside.follow_late()
+        self._looks.read_requests()
         self._scales.weigh()
         for tree, trigger in self._scales.overdue(now):
             self._force(tree, trigger, now)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from spangate._buffer import Buffer
 from spangate._buffer.tree import Decided, Ruling
 from spangate._judge import Panel
 from spangate._paced import paced, take_apart
+from spangate._pinned import pinned_model
 from spangate._records import Changes, Gate, Span, Verdict
 from spangate._release.chunks import Parcel
 from spangate._release.fan_out import FanOut
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 class Decider:
     """Judges runs and lines up what leaves. Used by the worker alone.
 
-    ``feeder`` has the calls of tools written down, None where there is no ledger.
+    ``feeder`` has the calls of tools written down, None where there is no ledger. ``model`` is the one that the gates
+    pin where a request names none.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Decider:
         self._dry_run = dry_run
         self._witness: Callable[[Run], Changes] | None = None
         self.feeder: Feeder | None = None
+        self.model: Final = pinned_model(gates)
 
     def look_with(self, witness: Callable[[Run], Changes]) -> None:
         """Have each run judged with what ``witness`` says of its working tree."""
@@ -105,7 +108,7 @@ class Decider:
     def _parcels(self, run: Run, bearer: Span, verdict: Verdict, *, refused: bool) -> Iterator[Parcel]:
         place, root_sampled = place_of(run), run.root.sampled
         if not refused:
-            yield run_parcel(run, bearer, verdict, self._telemetry)
+            yield run_parcel(run, bearer, verdict, self._telemetry, self.model)
         is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
         if root_sampled and not is_told:
             yield verdict_parcel(verdict, place, 0, self._telemetry)
@@ -148,7 +151,7 @@ class Decider:
 
     def let_pass(self, spans: Sequence[Span], run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
-        self._put(spans, lambda: passing_parcel(spans, self._telemetry, run_id), self._sender.put)
+        self._put(spans, lambda: passing_parcel(spans, self._telemetry, run_id, self.model), self._sender.put)
 
     def hand_on(self, spans: Sequence[Span]) -> None:
         """Line up spans that another process will judge."""

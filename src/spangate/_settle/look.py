@@ -1,4 +1,4 @@
-"""Held trees read as records."""
+"""Held trees read as records, with what is known of their spans from elsewhere."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from spangate._adapter import record
 from spangate._buffer import Buffer
 from spangate._buffer.gather import notes_of, remembered, told_notes, unread
 from spangate._buffer.trace import is_live
-from spangate._buffer.tree import Decided, Tree
+from spangate._buffer.tree import Decided, Glimpse, Tree
 from spangate._dialects import classify
 from spangate._forest import Part
 from spangate._paced import paced, strides, take_apart
 from spangate._records import Span
 from spangate._run import Run
 from spangate._sdk.unshared import told_apart
+from spangate._settle.asked import put_stamps
 from spangate._settle.heard import BY_START, connect, merged, records_of, ripe, together
 from spangate._stamp import said_of, stamps_of
 
@@ -98,10 +99,14 @@ def _put_back(span: Span, tree: Tree) -> None:
 
 
 class Looks:
-    """Reads trees, and remembers what it read until the tree changes or is closed. Used by the worker alone."""
+    """Reads trees, and remembers what it read until the tree changes or is closed. Used by the worker alone.
 
-    def __init__(self, buffer: Buffer) -> None:
+    ``model`` is the one that is pinned where a request names none.
+    """
+
+    def __init__(self, buffer: Buffer, model: str | None = None) -> None:
         self._buffer = buffer
+        self._model = model
         self._looks: dict[Tree, Look] = {}
 
     def at(self, tree: Tree, *, whole: bool = False) -> Look:
@@ -113,12 +118,24 @@ class Looks:
         if look is None or whole or look.activity != tree.activity:
             glimpse = self._buffer.glimpse(tree)
             self._hear(tree)  # after: none may be missed
-            own = _with_root(tree, read(glimpse, glimpse.activity, tree, self._buffer.rest))
-            look = _with_heard(own, tree, whole=whole)
+            look = _with_heard(_with_root(tree, self._read(glimpse, tree)), tree, whole=whole)
             if tree.bound and not tree.piecewise:
                 look = replace(look, joined=[(other, self.at(other)) for other in [*tree.bound]])
             self._looks[tree] = look
         return look
+
+    def _read(self, glimpse: Glimpse, tree: Tree) -> Look:
+        look = read(glimpse, glimpse.activity, tree, self._buffer.rest)
+        self._buffer.hear_requests()  # after: each was sent before its span ended
+        if tree.overheard or tree.unsettled:
+            put_stamps(look.spans, tree, self._model)
+        return look
+
+    def read_requests(self) -> None:
+        """Read the requests to models that were overheard, so that their bodies need not be kept."""
+        for request in self._buffer.hear_requests():
+            request.stamps()
+            self._buffer.rest()
 
     def _hear(self, tree: Tree) -> None:
         """Read what programs have sent. What has come twice is held once."""
@@ -161,7 +178,7 @@ class Looks:
             return None
         self._looks.pop(tree, None)
         self._hear(tree)
-        look = _with_heard(read(glimpse, glimpse.activity, tree, self._buffer.rest), tree, whole=True)
+        look = _with_heard(self._read(glimpse, tree), tree, whole=True)
         tree.take_apart(self._buffer.rest)
         now_known = remembered(tree, run_id, paced(look.spans, self._buffer.rest))
         decided.span_ids, decided.start_ns, decided.end_ns = now_known.span_ids, now_known.start_ns, now_known.end_ns

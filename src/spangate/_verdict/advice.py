@@ -228,6 +228,23 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "Have the agent change something first: RetryLedger.guard blocks such calls, exempt allows those that are"
             " meant.",
         ),
+        "fingerprints.missing_model": Advice(
+            "a model call does not say which model was asked for, so the run compares with no other",
+            "Name the model in the request, or pin it: model_from_config, or AGENT_MODEL_ID in the environment.",
+        ),
+        "fingerprints.missing_prompt": Advice(
+            "what a model call was asked is not known, so the run compares with no other",
+            "Switch the completion hook or spangate.wire on (content stays where it is), or say it with"
+            " spangate.generation.",
+        ),
+        "fingerprints.no_generations": Advice(
+            "an agent ran, and no model call of it is in the trace",
+            "Instrument the client of the model, too; some frameworks record agents alone.",
+        ),
+        "fingerprints.model_from_config": Advice(
+            "the model was taken from the configuration: it is declared, not observed",
+            "Nothing, if the pin is true; else have the request name its model.",
+        ),
         "cardinality.span_bytes": Advice(
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -13,13 +14,14 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 def _gates(_ctx: click.Context, _parameter: click.Parameter, path: str | None) -> Any:
     """Turn the policy file into gates. Both are imported here: they are of no use to somebody who asks for help."""
     from spangate._errors import PolicyError
+    from spangate._pinned import with_environment
     from spangate._policy import load_policy
     from spangate.gates import default_gates
 
     if path is None:
-        return default_gates()
+        return with_environment(default_gates(), os.environ)
     try:
-        return load_policy(path)
+        return with_environment(load_policy(path), os.environ)
     except PolicyError as error:
         raise click.BadParameter(str(error)) from None
 

@@ -10,6 +10,7 @@ from spangate.gates.budget import Budget
 from spangate.gates.cardinality import Cardinality
 from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
+from spangate.gates.fingerprints import Fingerprints
 from spangate.gates.forest import Forest
 from spangate.gates.halt import Halt
 from spangate.gates.retries import Retries
@@ -22,6 +23,7 @@ __all__ = [
     "Cardinality",
     "Completeness",
     "Exits",
+    "Fingerprints",
     "Forest",
     "Halt",
     "Policy",
@@ -37,6 +39,7 @@ GATES: Final[tuple[type[Any], ...]] = (
     Forest,
     Budget,
     Exits,
+    Fingerprints,
     Halt,
     Retries,
     Worktree,
