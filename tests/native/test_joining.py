@@ -354,7 +354,7 @@ class TestBounds:
             fresh.end()
         assert gated.verdicts[0].trigger == "idle"
         assert gated.verdicts[0].totals.spans_started == 4
-        gated.until(lambda: gated.gate._telemetry.withheld >= 4)
+        gated.until(lambda: gated.gate._telemetry.withheld == 5)  # with the halt, which follows
         assert gated.names == ["refused agent.run"]
 
     def test_a_shutdown_takes_all(self) -> None:

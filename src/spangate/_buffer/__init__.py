@@ -190,17 +190,16 @@ class Buffer(Keeping):
         end that came late. ``joined`` are trees bound to them that the caller takes next.
 
         Returns:
-            The tree's activity afterwards. None, and nothing is taken, if the tree is gone, its activity is not
-            ``activity`` (None: whatever it is), or something in those ``joined`` has started since.
+            The tree's activity afterwards. None, and nothing is taken, if the tree is gone or its activity is not
+            ``activity`` (None: whatever it is).
         """
         ids, seen = [span_id for span_id, _ in members], [span for _, span in members]
         open_ids = [span_id for span_id, span in members if is_live(span)]
         with self._lock:
             if tree not in self._trees:
                 return None
-            for one in (tree, *joined):
-                self._withdraw(one)
-            if activity is not None and (activity != tree.activity or any(own.open for own in joined)):
+            self._withdraw(tree)
+            if activity not in (None, tree.activity):
                 return None
             before, size = tree.activity, len(tree.spans) + len(tree.twins)
             held = self._pop_all(tree, ids, seen)
