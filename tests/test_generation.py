@@ -190,13 +190,23 @@ def test_a_span_that_says_only_at_its_end_what_it_is_gets_it_when_released(
 ) -> None:
     langchain = provider.get_tracer("openinference.instrumentation.langchain")
     with agent(tracer), spangate.generation(user="u"), langchain.start_as_current_span("chain") as chain:
-        with langchain.start_as_current_span("ChatOpenAI") as model:
-            model.set_attribute("openinference.span.kind", "LLM")
-        with langchain.start_as_current_span("again") as again:
-            again.set_attribute("openinference.span.kind", "LLM")
+        for name in ("first", "second"):
+            with langchain.start_as_current_span(name) as model:
+                started: Any = model
+                assert HASH not in started.attributes
+                model.set_attribute("openinference.span.kind", "LLM")
         chain.set_attribute("openinference.span.kind", "CHAIN")
-    assert hashes(provider) == {"ChatOpenAI": text_hash("u")}
-    assert attributes(provider, "ChatOpenAI")["fingerprint.source"] == "explicit"
+    assert hashes(provider) == {"first": text_hash("u")}
+    assert attributes(provider, "first")["fingerprint.source"] == "explicit"
+
+
+def test_a_span_that_is_a_call_by_its_scope_gets_it_at_once(provider: GatedProvider) -> None:
+    tracer = provider.get_tracer("openinference.instrumentation.openai")
+    with spangate.generation(user="u"), tracer.start_as_current_span("ChatCompletion") as live:
+        started: Any = live
+        assert started.attributes[HASH] == text_hash("u")
+        live.set_attribute("openinference.span.kind", "LLM")
+    assert hashes(provider) == {"ChatCompletion": text_hash("u")}
 
 
 def test_a_span_outside_the_context_is_found_by_its_parent(provider: GatedProvider) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 
-from spangate import Verdict
+from spangate import Verdict, default_gates
+from spangate.gates import Policy
 from tests.live.gated import LOOKS, Gated, said
+
+GATES: Final = (*default_gates(), Policy(levels={"fingerprints.no_generations": "off"}))
+"""The default gates for agents that start programs and ask no model."""
 
 
 @dataclass(frozen=True)

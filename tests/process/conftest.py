@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from spangate import default_gates, process
+from spangate import process
 from tests.live.gated import Gated
-from tests.process.agent import Agent
+from tests.process.agent import GATES, Agent
 
 
 @pytest.fixture
 def gated() -> Iterator[Gated]:
     """Return a gated provider that traces programs."""
-    provider = Gated(gates=default_gates(), grace_s=1.0)
+    provider = Gated(gates=GATES, grace_s=1.0)
     process.instrument(provider)
     yield provider
     process.uninstrument()

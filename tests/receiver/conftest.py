@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from spangate import default_gates, process
+from spangate import process
 from spangate.process import Receiver
 from tests.live.gated import Gated
-from tests.process.agent import Agent
+from tests.process.agent import GATES, Agent
 from tests.receiver.sender import Sender, open_run
 
 
@@ -22,7 +22,7 @@ def settings() -> Receiver:
 @pytest.fixture
 def gated(settings: Receiver) -> Iterator[Gated]:
     """Return a gated provider that traces programs and takes in what they record."""
-    provider = Gated(gates=default_gates(), grace_s=2.0, receiver=settings)
+    provider = Gated(gates=GATES, grace_s=2.0, receiver=settings)
     process.instrument(provider)
     yield provider
     process.uninstrument()
