@@ -22,7 +22,7 @@ from opentelemetry.trace import SpanKind
 import spangate
 from spangate import default_gates, process
 from spangate._native.agent_run import AgentRun
-from spangate.gates import Forest, Policy
+from spangate.gates import Fingerprints, Forest, Policy
 from spangate.process import Receiver
 from tests.live.gated import LONG, LOOKS, Gated, Stepped, local, said
 from tests.live.test_races import just_before
@@ -74,8 +74,13 @@ def verdict(gated: Gated) -> spangate.Verdict:
     return found
 
 
-def made() -> Gated:
-    return Gated(gates=default_gates())
+GATES = [gate for gate in default_gates() if not isinstance(gate, Fingerprints)]
+"""Nobody needs to know here what a model was asked."""
+
+
+def made(**settings: Any) -> Gated:
+    """Return a provider for runs that ask no model."""
+    return Gated(gates=GATES, **settings)
 
 
 def test_a_fresh_trace_that_carries_the_run_splits_it() -> None:
@@ -153,7 +158,7 @@ def test_a_run_that_may_be_split_leaves_with_all_its_traces_under_one_id() -> No
 
 
 def test_it_is_waited_for_when_the_root_has_ended() -> None:
-    gated = Gated(gates=default_gates(), grace_s=LONG)
+    gated = made(grace_s=LONG)
     with loop(gated) as run:
         fresh = start(gated, "tool", run.run_id)
     assert not gated.flush(0.05)
@@ -256,7 +261,7 @@ class TestBelowARequest:
         assert {one.run_id: said(one) for one in gated.verdicts} == {first.run_id: SPLIT, second.run_id: "pass"}
 
     def test_it_waits_for_what_carries_it(self) -> None:
-        gated = Gated(gates=default_gates(), grace_s=LONG)
+        gated = made(grace_s=LONG)
         request = gated.get_tracer("web").start_span("POST /ask", kind=SpanKind.SERVER)
         with trace.use_span(request), loop(gated) as run:
             fresh = start(gated, "tool", run.run_id)
@@ -338,7 +343,7 @@ class TestBounds:
     """What carries a run counts as the run."""
 
     def test_spans(self) -> None:
-        gated = Gated(gates=default_gates(), max_run_spans=6)
+        gated = made(max_run_spans=6)
         with loop(gated) as run:
             for _ in range(5):
                 start(gated, "tool", run.run_id).end()
@@ -347,7 +352,7 @@ class TestBounds:
         assert gated.verdicts[0].run_id == run.run_id
 
     def test_idleness_is_the_runs(self) -> None:
-        gated = Gated(gates=default_gates(), idle_timeout_s=0.2, grace_s=LONG)
+        gated = made(idle_timeout_s=0.2, grace_s=LONG)
         with loop(gated) as run:
             fresh = start(gated, "tool", run.run_id)
             gated.until(lambda: gated.verdicts)
@@ -394,7 +399,7 @@ class TestPrograms:
 
     @pytest.fixture
     def gated(self, receiving: bool) -> Iterator[Gated]:  # noqa: FBT001  a fixture
-        provider = Gated(gates=default_gates(), grace_s=2.0, receiver=Receiver() if receiving else None)
+        provider = made(grace_s=2.0, receiver=Receiver() if receiving else None)
         process.instrument(provider)
         yield provider
         process.uninstrument()
@@ -447,7 +452,7 @@ class TestMoments:
 
     @staticmethod
     def gated() -> Stepped:
-        return Stepped(settle_s=1.0, grace_s=60.0, gates=default_gates())
+        return Stepped(settle_s=1.0, grace_s=60.0, gates=GATES)
 
     def test_a_trace_that_begins_then_is_part_of_the_run(self) -> None:
         gated = self.gated()
