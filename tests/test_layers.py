@@ -20,14 +20,14 @@ LAYERS = {
         _canonical _codes _errors _keys _names _notes _paced _policy_types _records _redaction _run _settings _units
         _version""",
     "questions": """
-        _cites _dialects _exits _failures _fingerprint _forest _lineage _membership _payload _surroundings _usage
-        _verdict""",
+        _cites _compact _dialects _exits _failures _fingerprint _forest _lineage _membership _payload _surroundings
+        _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",
     "buffer": "_buffer",
     "effects": """
-        _arrival _attach _hosts _pace _policy _receiver _recording.source _repeatable _sdk
+        _arrival _attach _hosts _pace _policy _receiver _recording.source _repeatable _sdk _side_store
         _telemetry archive process""",
     "adapter": "_adapter _stamp",
     "release": "_release",

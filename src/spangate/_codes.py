@@ -51,6 +51,9 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "exits.tool_disagrees": "warn",
         "exits.unwatched_spawn": "warn",
         "cardinality.span_bytes": "fail",
+        "cardinality.run_bytes": "off",
+        "cardinality.fan_out": "off",
+        "cardinality.missing_result": "off",
         "cardinality.attributes_dropped": "fail",
         "timing.inverted_span": "fail",
         "gate.error": "fail",
@@ -67,5 +70,7 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
 )
 """The level of each code where neither a policy nor the gate's own settings say otherwise."""
 
-STRICT_ONLY: Final = frozenset({"budget.root_usage"})
+STRICT_ONLY: Final = frozenset(
+    {"budget.root_usage", "cardinality.run_bytes", "cardinality.fan_out", "cardinality.missing_result"}
+)
 """Codes that are off by default and fail in strict."""

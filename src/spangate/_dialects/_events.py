@@ -18,6 +18,10 @@ _ROLES: Final = {
 }
 _BODY: Final = "gen_ai.event.content"
 
+MESSAGE_EVENTS: Final = frozenset({*_ROLES, _CHOICE, _DETAILS})
+MESSAGE_KEYS: Final = frozenset({"content", "message", "tool_calls", "arguments", _BODY})
+"""What of a message stands under a name of its own in its event. Only there do these names mean that."""
+
 
 class Told(NamedTuple):
     """What events say of a model call: lists of messages, or the texts that hold them; ``ABSENT`` where nothing."""

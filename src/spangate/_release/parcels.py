@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,21 +12,22 @@ from spangate import _keys as keys
 from spangate._adapter import verdict_span
 from spangate._dialects import dialect_of
 from spangate._fingerprint import fingerprint
+from spangate._paced import owned
 from spangate._payload import span_bytes
 from spangate._records import Finding, Span, Verdict
 from spangate._release.chunks import Parcel
 from spangate._release.leaving import Leaving
+from spangate._release.packing import Pack, whole
 from spangate._run import Run
 from spangate._stamp import invocation_id
 from spangate._telemetry import Telemetry
-from spangate._verdict.account import verdict_attributes
 from spangate._verdict.digests import cluster
 
 VERDICT_BYTES = 4096
 """What a verdict span is taken to weigh."""
 
 
-def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry) -> Parcel:
+def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry, pack: Pack = whole) -> Parcel:
     """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last.
 
     It holds on to the spans, not to the run: what the gates have asked that is many small objects. It takes over the
@@ -34,18 +35,22 @@ def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry) -
     """
     run_id, place = run.run_id, place_of(run)
     leaving = [span for span in run.spans if span is not bearer and _leaves(span)]
-    sizes = array("Q", (span_bytes(span) for span in run.walk(leaving)))
     if _leaves(bearer):
         leaving.append(bearer)
-        sizes.append(span_bytes(bearer) + VERDICT_BYTES)
+    packed = pack(run.walk(leaving), lambda span: _stamps(span, run_id))
+    sizes = array("Q", (span_bytes(span) for span in run.walk(packed.spans)))
+    last = packed.spans[-1] if _leaves(bearer) else None
+    if last is not None:
+        sizes[-1] += VERDICT_BYTES
+    told = packed.tell(verdict, packed.spans)
     known = run.give_up_spans()
-    known[:] = leaving
+    known[:] = owned(packed.spans)
 
-    def stamps(span: Span) -> dict[str, Any]:
-        known = _stamps(span, run_id)
-        return {**known, **verdict_attributes(verdict)} if span is bearer else known
+    def stamps(span: Span) -> Mapping[str, Any]:
+        own = packed.stamps(span)
+        return {**own, **told} if span is last else own
 
-    spans = Leaving(known, stamps)
+    spans = Leaving(known, stamps, packed.form)
 
     def refused(sent: int, why: str) -> Parcel | None:
         telemetry.release(sent)
@@ -106,25 +111,28 @@ def verdict_parcel(verdict: Verdict, place: Place, number: int, telemetry: Telem
     return Parcel([span], [VERDICT_BYTES], lambda: None, refused)
 
 
-def passing_parcel(spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None) -> Parcel | None:
+def passing_parcel(
+    spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None, pack: Pack = whole
+) -> Parcel | None:
     """Make the parcel of spans that pass without a verdict: as they are, but for what no encoder takes.
 
     Those that follow a released run are stamped with its ``run_id``.
     """
-    return _parcel([span for span in spans if _leaves(span)], telemetry, run_id)
+    return _parcel([span for span in spans if _leaves(span)], telemetry, run_id, pack)
 
 
 def member_parcel(spans: Sequence[Span], telemetry: Telemetry) -> Parcel | None:
     """Make the parcel of spans that are handed on to whoever judges them: open ones too, which have no end then."""
-    return _parcel([span for span in spans if span.sampled], telemetry, None)
+    return _parcel([span for span in spans if span.sampled], telemetry, None, whole)
 
 
-def _parcel(ready: list[Span], telemetry: Telemetry, run_id: str | None) -> Parcel | None:
+def _parcel(ready: list[Span], telemetry: Telemetry, run_id: str | None, pack: Pack) -> Parcel | None:
     if not ready:
         return None
 
-    leaving = Leaving(ready, lambda span: {} if run_id is None else _stamps(span, run_id))
-    sizes = array("Q", (span_bytes(span) for span in ready))
+    packed = pack(ready, lambda span: {} if run_id is None else _stamps(span, run_id))
+    leaving = Leaving(owned(packed.spans), packed.stamps, packed.form)
+    sizes = array("Q", (span_bytes(span) for span in packed.spans))
 
     def refused(sent: int, why: str) -> None:
         telemetry.release(sent)

@@ -14,6 +14,7 @@ from spangate._paced import paced, take_apart
 from spangate._records import Gate, Span, Verdict
 from spangate._release.chunks import Parcel
 from spangate._release.fan_out import FanOut
+from spangate._release.packing import Pack, whole
 from spangate._release.parcels import member_parcel, passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._run import Run
 from spangate._settle.look import Look, read
@@ -25,7 +26,7 @@ from spangate._verdict.text import one_line
 class Decider:
     """Judges runs and lines up what leaves. Used by the worker alone."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one thing for each step from a run to what leaves
         self,
         buffer: Buffer,
         sender: FanOut,
@@ -34,6 +35,7 @@ class Decider:
         on_verdict: Callable[[Verdict], None] | None,
         *,
         dry_run: bool,
+        pack: Pack = whole,
     ) -> None:
         self._buffer = buffer
         self._sender = sender
@@ -41,6 +43,7 @@ class Decider:
         self._panel = Panel(gates)
         self._on_verdict = on_verdict
         self._dry_run = dry_run
+        self._pack = pack
 
     def decide(self, run: Run, bearer: Span, decided: Decided) -> None:
         """Judge ``run`` and line up the result. Its spans leave, or are freed: the list that they are in is taken over.
@@ -87,7 +90,7 @@ class Decider:
     def _parcels(self, run: Run, bearer: Span, verdict: Verdict, *, refused: bool) -> Iterator[Parcel]:
         place, root_sampled = place_of(run), run.root.sampled
         if not refused:
-            yield run_parcel(run, bearer, verdict, self._telemetry)
+            yield run_parcel(run, bearer, verdict, self._telemetry, self._pack)
         is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
         if root_sampled and not is_told:
             yield verdict_parcel(verdict, place, 0, self._telemetry)
@@ -125,7 +128,7 @@ class Decider:
 
     def let_pass(self, spans: Sequence[Span], run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
-        self._put(spans, lambda: passing_parcel(spans, self._telemetry, run_id), self._sender.put)
+        self._put(spans, lambda: passing_parcel(spans, self._telemetry, run_id, self._pack), self._sender.put)
 
     def hand_on(self, spans: Sequence[Span]) -> None:
         """Line up spans that another process will judge."""

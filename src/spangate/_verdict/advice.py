@@ -187,6 +187,18 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",
         ),
+        "cardinality.run_bytes": Advice(
+            "the spans of the run weigh more than was declared",
+            "Record less on them, raise max_run_bytes, or divide the work into several runs.",
+        ),
+        "cardinality.fan_out": Advice(
+            "more children were open at once under one span than was declared",
+            "Start fewer at a time, say with a semaphore, or raise max_open_children.",
+        ),
+        "cardinality.missing_result": Advice(
+            "a call was recorded without what came of it",
+            "Record its result before its span ends, or do not require results.",
+        ),
         "cardinality.attributes_dropped": Advice(
             "the limits of the SDK threw evidence away",
             "Raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT (events and links have their own), or record less.",
