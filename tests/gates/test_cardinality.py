@@ -86,8 +86,9 @@ def crowd(times: Sequence[tuple[float, float | None]]) -> Run:
     )
 
 
-NINE = [{"role": "tool", "name": "work", "start": number / 10, "end": 50.0} for number in range(9)]
-HEAVY = [{"attributes": {f"note.{number}": "x" * 90 for number in range(10)}} for _ in range(40)]
+NINE = [{"role": "other", "name": "work", "start": number / 10, "end": 50.0} for number in range(9)]
+NOTES = {f"note.{number}": "x" * 90 for number in range(10)}
+HEAVY = [{"attributes": NOTES, "start": start, "end": start + 1} for start in range(40)]
 
 RUN_FINDS = [
     pytest.param(run_of([EXACT, EXACT]), {"max_run_bytes": 23}, "run_bytes", "24 bytes > 23", id="bytes of a run"),

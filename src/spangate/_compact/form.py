@@ -36,8 +36,8 @@ def compact(span: Span, keep: Keep | None = None) -> Span:
     the type of the exception stays, if one is told. Raw payloads are given to ``keep``.
     """
     dialect = dialect_of(span)
-    described = _type_of(span) if span.status_description else ""
-    hidden = None if described == span.status_description else span.status_description
+    hidden = hidden_description(span)
+    described = _type_of(span) if hidden else span.status_description
     attributes = _compacted(span.attributes, names_of(dialect), keep, hidden)
     events = [_event(event, event_names(dialect, event.name), keep) for event in span.events]
     if attributes is None and all(new is old for new, old in zip(events, span.events, strict=True)):
@@ -59,9 +59,15 @@ def compact_bytes(span: Span) -> int:
     total = _weight(span.attributes, names_of(dialect))
     for event in span.events:
         total += text_bytes(event.name) + _weight(event.attributes, event_names(dialect, event.name))
-    if span.status_description and _type_of(span) != span.status_description:
+    if hidden_description(span):
         total += _hashes_bytes(STATUS_DESCRIPTION)
     return total
+
+
+def hidden_description(span: Span) -> str:
+    """Return the description of the status of ``span`` if it says more than the type of an error, else nothing."""
+    described = span.status_description
+    return "" if not described or described == _type_of(span) else described
 
 
 def _event(event: Event, names: Names, keep: Keep | None) -> Event:
@@ -70,14 +76,14 @@ def _event(event: Event, names: Names, keep: Keep | None) -> Event:
 
 
 def _compacted(
-    attributes: Mapping[str, Any], names: Names, keep: Keep | None, hidden: str | None = None
+    attributes: Mapping[str, Any], names: Names, keep: Keep | None, hidden: str = ""
 ) -> dict[str, Any] | None:
     """Return attributes with hashes instead of payloads; None if no payload is among them.
 
     ``hidden`` is the description of a status that counts as one.
     """
     kept: dict[str, Any] = {}
-    groups: dict[str, dict[str, Any]] = {} if hidden is None else {STATUS_DESCRIPTION: {STATUS_DESCRIPTION: hidden}}
+    groups: dict[str, dict[str, Any]] = {STATUS_DESCRIPTION: {STATUS_DESCRIPTION: hidden}} if hidden else {}
     for key, value in attributes.items():
         group = names.group(key)
         if group is None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.sdk.trace import Event
 from opentelemetry.trace import Status, StatusCode
 
 from spangate import _keys as keys
-from spangate._compact.form import Keep, compact
+from spangate._compact.form import Keep, compact, hidden_description
 from spangate._compact.tree import hash_of_compact, schema_hash_of_compact
-from spangate._records import Span, Verdict
+from spangate._records import Finding, Span, Verdict
 from spangate._release.leaving import ReleasedSpan
 from spangate._release.packing import Packed, Stamps
 from spangate._sdk.odd import code_of, sendable
 from spangate._verdict.account import clean, verdict_attributes
+
+_BEGINNING: Final = 24
+"""Characters of a message by which it is known again where it is repeated."""
 
 
 class CompactSpan(ReleasedSpan):
@@ -50,7 +53,14 @@ class Compactor:
 
 
 def _told(verdict: Verdict, forms: Sequence[Span]) -> Mapping[str, Any]:
-    """Return a verdict as attributes, with the hashes of the run, without words: they repeat the texts of errors."""
-    silent = replace(verdict, findings=tuple(replace(finding, detail="") for finding in verdict.findings))
+    """Return a verdict as attributes, with the hashes of the run and without what it repeats of messages of errors."""
+    silent = replace(verdict, findings=tuple(map(_silenced, verdict.findings)))
     hashes = {keys.TREE_HASH: hash_of_compact(forms), keys.TREE_SCHEMA_HASH: schema_hash_of_compact(forms)}
     return {**verdict_attributes(silent), **hashes}
+
+
+def _silenced(finding: Finding) -> Finding:
+    """Take the words out of a finding if they repeat how the message of an error begins that does not leave."""
+    span = finding.span
+    hidden = "" if span is None else hidden_description(span).strip()[:_BEGINNING].split("\n", 1)[0]
+    return replace(finding, detail="") if hidden and hidden in finding.detail else finding
