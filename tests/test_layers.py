@@ -20,8 +20,8 @@ LAYERS = {
         _canonical _codes _errors _keys _names _notes _paced _policy_types _records _redaction _run _settings _units
         _version""",
     "questions": """
-        _cites _compact _dialects _exits _failures _fingerprint _forest _lineage _membership _payload _surroundings
-        _usage _verdict""",
+        _causes _cites _compact _dialects _exits _failures _fingerprint _forest _lineage _membership _payload
+        _surroundings _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge",

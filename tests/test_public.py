@@ -34,6 +34,7 @@ MODULES = ["archive", "cli", "gates", "process", "testing"]
 GATES = [
     "Budget",
     "Cardinality",
+    "Causality",
     "Completeness",
     "Exits",
     "Forest",

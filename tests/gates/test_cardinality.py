@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given as having
 from hypothesis import strategies as st
 
-from spangate import Run, judge
+from spangate import Gate, Run, judge
 from spangate._compact.form import compact, compact_bytes
 from spangate._payload import span_bytes
 from spangate._records import Event, Span
@@ -161,7 +161,7 @@ def test_a_native_run_is_held_to_more_in_strict_alone(run: Run, code: str) -> No
 
 
 def test_what_is_declared_holds_in_strict_too() -> None:
-    gates = [Cardinality(max_run_bytes=1 << 20, max_open_children=9), Policy(strict=True)]
+    gates: list[Gate] = [Cardinality(max_run_bytes=1 << 20, max_open_children=9), Policy(strict=True)]
     assert judge(native_run(*HEAVY), gates).passed
     assert judge(native_run(*NINE), gates).passed
 

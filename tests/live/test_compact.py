@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,13 @@ from spangate import Finding, GateSpanProcessor, Run, default_gates
 from spangate.archive import SideStore
 from spangate.testing import GatedProvider
 
-AGENT = {"gen_ai.operation.name": "invoke_agent"}
-CHAT = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3, "gen_ai.usage.output_tokens": 1}
-TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+AGENT: dict[str, Any] = {"gen_ai.operation.name": "invoke_agent"}
+CHAT: dict[str, Any] = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.usage.input_tokens": 3,
+    "gen_ai.usage.output_tokens": 1,
+}
+TOOL: dict[str, Any] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
 SECRET = "the secret of Oslo"  # noqa: S105  what must not leave
 MESSAGES = '[{"role": "user", "parts": [{"type": "text", "content": "the secret of Oslo"}]}]'
 
@@ -87,9 +91,9 @@ def test_fingerprints_are_made_from_the_request_before_it_goes() -> None:
 def test_gates_and_callback_see_everything() -> None:
     seen: list[str] = []
 
-    def house(run: Run) -> Sequence[Finding]:
+    def house(run: Run) -> Iterator[Finding]:
         seen.extend(str(span.attributes.get("gen_ai.tool.call.arguments")) for span in run.of_role("tool"))
-        return []
+        yield from ()
 
     with GatedProvider([*default_gates(), house], compact=True) as provider:
         cook(provider)

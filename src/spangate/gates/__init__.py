@@ -8,6 +8,7 @@ from spangate._records import Gate
 from spangate._verdict.levels import Policy
 from spangate.gates.budget import Budget
 from spangate.gates.cardinality import Cardinality
+from spangate.gates.causality import Causality
 from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
 from spangate.gates.forest import Forest
@@ -17,6 +18,7 @@ __all__ = [
     "GATES",
     "Budget",
     "Cardinality",
+    "Causality",
     "Completeness",
     "Exits",
     "Forest",
@@ -26,7 +28,7 @@ __all__ = [
     "strict_gates",
 ]
 
-GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Cardinality, Timing)
+GATES: Final[tuple[type[Any], ...]] = (Completeness, Forest, Budget, Exits, Causality, Cardinality, Timing)
 """Every gate that can be configured. ``Encoding`` is not among them: it is asked of every run."""
 
 
