@@ -132,3 +132,4 @@ def test_compact_runs_of_langchain_leave_as_fewer_bytes(family: str, least: floa
     whole, compacted = sent(family)
     print(f"{family}: {whole:,} bytes whole, {compacted:,} compact: {whole / compacted:.1f} times fewer")  # noqa: T201  to be seen with -rP
     assert whole / compacted > least
+    assert f"{whole / compacted:.1f}" in README.read_text(encoding="utf-8").partition("leave as ")[2][:120]

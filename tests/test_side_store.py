@@ -165,14 +165,17 @@ def test_a_directory_that_is_gone_costs_nothing_but_the_payload(directory: Path)
     assert store.errors == 1
 
 
-def test_a_symbolic_link_in_the_place_of_a_payload_is_not_written_through(directory: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"precious", b"PAYLOAD"])
+def test_a_symbolic_link_in_the_place_of_a_payload_is_not_written_through(
+    directory: Path, tmp_path: Path, content: bytes
+) -> None:
     store = SideStore(directory)
     target = tmp_path / "target"
-    target.write_bytes(b"precious")
+    target.write_bytes(content)
     name = hashlib.sha256(b"payload").hexdigest()
     (directory / name).symlink_to(target)
     kept(store, b"payload")
-    assert target.read_bytes() == b"precious"
+    assert target.read_bytes() == content
     assert store.get(name) == b"payload"
 
 

@@ -105,7 +105,8 @@ class SideStore:
         if now >= self._sweep_at:
             self._sweep(now, self._max_bytes)
         with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_size == len(content):
+            known = path.lstat()
+            if stat.S_ISREG(known.st_mode) and known.st_size == len(content):
                 os.utime(path, (now, now))
                 return
         if self._held + len(content) > self._max_bytes:

@@ -6,6 +6,7 @@ import time
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from spangate import _keys as keys
@@ -37,7 +38,7 @@ def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry, p
     leaving = [span for span in run.spans if span is not bearer and _leaves(span)]
     if _leaves(bearer):
         leaving.append(bearer)
-    packed = pack(run.walk(leaving), lambda span: _stamps(span, run_id))
+    packed = pack(run.walk(leaving), partial(_stamps, run_id=run_id))
     sizes = array("Q", (span_bytes(span) for span in run.walk(packed.spans)))
     last = packed.spans[-1] if _leaves(bearer) else None
     if last is not None:
