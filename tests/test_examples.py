@@ -13,11 +13,25 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 MAX_LINES = 60
 
 SAYS = {
+    "causality.py": ["invoke_agent cook: pass, causality pass\n"],
+    "causality.py --broken": [
+        "invoke_agent cook: fail, causality fail\n",
+        "causality.unordered_writers: 'execute_tool write_file' (0000000000000003), ",
+        "both write 'a.py', and no causes put them in order\n",
+    ],
     "ci_check.py": ["1 run: 1 passed, 0 failed\nexit code 0\n", "budget.ceiling", "exit code 1\n"],
     "fingerprint.py": ["pass\nchat small: fingerprint.source = explicit\n", "chat small: fingerprint.tuple = "],
     "fingerprint.py --broken": ["fail fingerprints.missing_prompt: in 1 of 1 model call the prompt has no hash"],
     "loop.py": ["pass\n", "agent.iter 4\n", "agent.halt done\n  agent.run\n"],
     "loop.py --broken": ["fail halt.missing: 4 iteration(s), and no halt says", "\n  refused agent.run\n"],
+    "compact.py": [
+        "spangate.payload_raw_sha256.gen_ai.tool.call.result = ",
+        "spangate.payload_schema.gen_ai.tool.call.result = ",
+        "spangate.payload_sha256.gen_ai.tool.call.result = ",
+        'kept here: b\'{"count": 3, "timestamp": "08:00"}\'\n',
+        "the second run differs: data\n",
+    ],
+    "compact.py --broken": ["the second run differs: contract drift\n"],
     "one_line.py": ["invoke_agent cook  pass", "refused invoke_agent cook  fail  ['completeness.open_span']\n"],
     "own_gate.py": ["search  pass\n", "shell  fail  house.no_shell: no agent of ours may use a shell\n"],
     "policy.py": ["fail\nbudget.ceiling: search: max_calls: 3 > 2\n"],

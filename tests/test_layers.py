@@ -20,15 +20,15 @@ LAYERS = {
         _canonical _codes _errors _globs _keys _names _notes _paced _policy_types _records _redaction _run _settings
         _units _version""",
     "questions": """
-        _attempts _cites _dialects _exits _failures _fingerprint _forest _interludes _journal _lineage _log_evidence
-        _loops _membership _payload _surroundings _timing _usage _verdict""",
+        _attempts _causes _cites _compact _dialects _exits _failures _fingerprint _forest _interludes _journal _lineage
+        _log_evidence _loops _membership _payload _surroundings _timing _usage _verdict""",
     "recordings": "_otlp _recording",
     "gates": "gates",
     "judge": "_judge _pinned",
     "buffer": "_buffer",
     "effects": """
         _arrival _asking _attach _git _hosts _ledger _log_telemetry _native _pace _paths _policy _receiver
-        _recording.source _repeatable _sdk _telemetry _worktree archive files ledger process wire""",
+        _recording.source _repeatable _sdk _side_store _telemetry _worktree archive files ledger process wire""",
     "adapter": "_adapter _completion_hook _stamp",
     "release": "_release",
     "settling": "_settle",

@@ -37,6 +37,7 @@ MODULES = ["archive", "cli", "files", "gates", "ledger", "process", "testing", "
 GATES = [
     "Budget",
     "Cardinality",
+    "Causality",
     "Completeness",
     "Exits",
     "Fingerprints",

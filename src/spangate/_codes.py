@@ -65,7 +65,16 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
         "fingerprints.missing_prompt": "warn",
         "fingerprints.no_generations": "warn",
         "fingerprints.model_from_config": "warn",
+        "causality.cycle": "fail",
+        "causality.missing_cause": "fail",
+        "causality.tool_without_prompt": "fail",
+        "causality.retry_without_origin": "fail",
+        "causality.summary_incomplete": "fail",
+        "causality.unordered_writers": "fail",
         "cardinality.span_bytes": "fail",
+        "cardinality.run_bytes": "off",
+        "cardinality.fan_out": "off",
+        "cardinality.missing_result": "off",
         "cardinality.attributes_dropped": "fail",
         "timing.untraced": "fail",
         "timing.no_tool_time": "fail",
@@ -87,5 +96,7 @@ DEFAULT_LEVELS: Final = MappingProxyType[str, Level](
 )
 """The level of each code where neither a policy nor the gate's own settings say otherwise."""
 
-STRICT_ONLY: Final = frozenset({"budget.root_usage"})
+STRICT_ONLY: Final = frozenset(
+    {"budget.root_usage", "cardinality.run_bytes", "cardinality.fan_out", "cardinality.missing_result"}
+)
 """Codes that are off by default and fail in strict."""

@@ -22,6 +22,17 @@ TOOL_PAYLOAD_BYTES: Final = "spangate.tool_payload_bytes"
 POLICY: Final = "spangate.policy"
 SUPERSEDES: Final = "spangate.supersedes"
 
+TREE_HASH: Final = "spangate.tree_hash"
+TREE_SCHEMA_HASH: Final = "spangate.tree_schema_hash"
+
+PAYLOAD_SHA256: Final = "spangate.payload_sha256."
+PAYLOAD_SCHEMA: Final = "spangate.payload_schema."
+PAYLOAD_RAW_SHA256: Final = "spangate.payload_raw_sha256."
+"""Each is followed by the key that a payload stood under, and is itself no key."""
+PAYLOADS_UNHASHED: Final = "spangate.payloads_unhashed"
+OUTCOME: Final = "spangate.outcome"
+"""What became of a span, where only a payload told of it."""
+
 INVOCATION_ID: Final = "spangate.invocation_id"
 PARENT_INVOCATION_ID: Final = "spangate.parent_invocation_id"
 

@@ -21,8 +21,10 @@ from spangate._quick_hooks import QuickHooks
 from spangate._receiver import Receiver
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
+from spangate._release.compact import Compactor
 from spangate._release.fan_out import FanOut
 from spangate._release.flush import Flush
+from spangate._release.packing import Pack, whole
 from spangate._sdk.exporter import otlp_exporter
 from spangate._sdk.forks import after_fork
 from spangate._sdk.lighten import lighten
@@ -34,6 +36,7 @@ from spangate._settle.log_desk import LogDesk
 from spangate._settle.patience import Patience
 from spangate._settle.place import Placer
 from spangate._settle.worker import Worker
+from spangate._side_store import SideStore
 from spangate._telemetry import Telemetry, logger
 from spangate.gates import Worktree, default_gates
 
@@ -72,6 +75,8 @@ class GateSpanProcessor(QuickHooks):
             :class:`spangate.process.Receiver`. None: there is none, and nothing listens.
         ledger: A :class:`spangate.ledger.RetryLedger`, or the path of its file: every tool and program of a run that is
             judged is written down there. None: there is none.
+        compact: Whether payloads (prompts, messages, arguments, results, texts of errors) leave as hashes only; see
+            :mod:`spangate._compact`. A :class:`spangate.archive.SideStore` keeps the raw ones here. Judging sees them.
         dry_run: Judge and tell, but refuse nothing.
         on_verdict: Called on the gate's own thread with every verdict.
         idle_timeout_s: See :class:`spangate._settle.bounds.Bounds`, as the following.
@@ -98,6 +103,7 @@ class GateSpanProcessor(QuickHooks):
         on_verdict: Callable[[Verdict], None] | None = None,
         receiver: Receiver | None = None,
         ledger: RetryLedger | str | os.PathLike[str] | None = None,
+        compact: bool | SideStore = False,
         idle_timeout_s: float | None = None,
         max_run_age_s: float = 86_400.0,
         max_held_bytes: int = 256 << 20,
@@ -121,7 +127,9 @@ class GateSpanProcessor(QuickHooks):
         telemetry = Telemetry(buffer.count_spans)
         self._max_held_bytes = max_held_bytes
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])
-        self._decider = Decider(buffer, self._sender, telemetry, chosen, on_verdict, dry_run=dry_run)
+        self._decider = Decider(
+            buffer, self._sender, telemetry, chosen, on_verdict, dry_run=dry_run, pack=_packing(compact)
+        )
         scales = Scales(buffer, bounds)
         settler = Settler(buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
         worker = Worker(buffer, settler, self._sender, time.monotonic, pending_s=settle_s)
@@ -228,6 +236,14 @@ class GateSpanProcessor(QuickHooks):
         self._telemetry.reset()
         if self._witness is not None:
             self._witness.reset()
+
+
+def _packing(compact: bool | SideStore) -> Pack:  # noqa: FBT001  it says which form, as its caller's caller does
+    if isinstance(compact, SideStore):
+        return Compactor(compact.put)
+    if not isinstance(compact, bool):
+        raise TypeError(f"compact={compact!r}: this may be True, False, or a SideStore")
+    return Compactor() if compact else whole
 
 
 def _opened(receiver: Receiver, buffer: Buffer, telemetry: Telemetry) -> Door:

@@ -9,6 +9,9 @@ format. ``{"resource": 0, "attributes": [...]}`` tells of a resource,
 ``{"start": {...}, "scope": {...}, "resource": 0}`` of a span that starts,
 ``{"end": {...}, "scope": {...}, "resource": 0}`` of one that has ended; the span, its scope and
 all attributes are written as in OTLP/JSON.
+
+:class:`SideStore` keeps the raw payloads of runs that are exported in their compact form, and :func:`tree_hash` and
+:func:`tree_schema_hash` tell two runs apart: in their data, or in their contract.
 """
 
 from __future__ import annotations
@@ -23,14 +26,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TextIO
 
+from spangate._compact.tree import tree_hash, tree_schema_hash
 from spangate._errors import RecordingError
 from spangate._otlp.write import write_line
 from spangate._recording.forms import Form, form_of
 from spangate._recording.native import HEADER, LineWriter
 from spangate._recording.source import Progress, Source, open_source
 from spangate._records import Span
+from spangate._side_store import SideStore
 
-__all__ = ["RecordingWarning", "Trace", "Writer", "read", "write", "write_otlp"]
+__all__ = [
+    "RecordingWarning",
+    "SideStore",
+    "Trace",
+    "Writer",
+    "read",
+    "tree_hash",
+    "tree_schema_hash",
+    "write",
+    "write_otlp",
+]
 
 _SPANS_A_LINE: Final = 512
 

@@ -20,6 +20,8 @@ BODY: Final = "gen_ai.event.content"
 """Where the body of an event that was a log record stands, as JSON."""
 MESSAGE_EVENTS: Final = frozenset({_DETAILS, _CHOICE, *_ROLES})
 """The names of all of them."""
+MESSAGE_KEYS: Final = frozenset({"content", "message", "tool_calls", "arguments", BODY})
+"""What of a message stands under a name of its own in its event. Only there do these names mean that."""
 
 
 class Told(NamedTuple):

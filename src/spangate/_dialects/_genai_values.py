@@ -33,6 +33,10 @@ PAYLOAD_KEYS: Final = frozenset(
         "gen_ai.tool.call.arguments",
         "gen_ai.tool.call.result",
         "gen_ai.event.content",
+        "gen_ai.tool.description",
+        "gen_ai.tool.json_schema",
+        "tool_arguments",
+        "tool_response",
     }
 )
 _TRAFFIC: Final = frozenset(

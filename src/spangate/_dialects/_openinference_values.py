@@ -21,11 +21,19 @@ INPUT_MESSAGES: Final = "llm.input_messages"
 OUTPUT_MESSAGES: Final = "llm.output_messages"
 TOOLS: Final = "llm.tools"
 
-PAYLOAD_KEYS: Final = frozenset({INPUT, OUTPUT, "llm.prompts", "llm.function_call", "llm.prompt_template.variables"})
+PAYLOAD_KEYS: Final = frozenset(
+    {
+        *(INPUT, OUTPUT, PARAMS, "llm.prompts", "llm.function_call"),
+        *("llm.prompt_template.template", "llm.prompt_template.variables"),
+        *("tool.description", "tool.parameters", "tool.json_schema"),
+    }
+)
 PAYLOAD_PREFIXES: Final = (
     INPUT_MESSAGES + ".",
     OUTPUT_MESSAGES + ".",
     TOOLS + ".",
+    "llm.prompts.",
+    "llm.choices.",
     "retrieval.documents.",
     "reranker.",
     "embedding.embeddings.",

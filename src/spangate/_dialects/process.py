@@ -22,6 +22,7 @@ class Process(Plain):
     name: ClassVar[str] = "process"
     scopes: ClassVar[Mapping[str, Role]] = {"spangate.process": "process"}
     marks: ClassVar[tuple[str, ...]] = (EXIT_CODE, EXECUTABLE)
+    payload_keys: ClassVar[frozenset[str]] = frozenset({"process.command_args", "process.command_line"})
 
     def role(self, span: Span) -> Role:  # noqa: ARG002 - the question is the protocol's
         """Say that the span is a program."""

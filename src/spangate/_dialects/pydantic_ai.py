@@ -34,10 +34,10 @@ class PydanticAI(GenAI):
         "running": "other",  # "running 3 tools" holds the spans of those three
     }
     payload_keys: ClassVar[frozenset[str]] = GenAI.payload_keys | {
-        "tool_arguments",
-        "tool_response",
         "final_result",
         "all_messages",
+        "all_messages_events",
+        "events",
         "pydantic_ai.all_messages",
         "model_request_parameters",
     }

@@ -74,6 +74,7 @@ class Traceloop(GenAI):
         "gen_ai.task.input",
         "gen_ai.task.output",
     }
+    payload_prefixes: ClassVar[tuple[str, ...]] = (*GenAI.payload_prefixes, "traceloop.prompt.")
 
     def role(self, span: Span) -> Role:
         """Say what the span is, by its kind, else by its operation."""

@@ -20,6 +20,16 @@ class TraceloopCrewAI(Traceloop):
         "crewai.crew.tasks_output",
         "crewai.crew.agents",
         "crewai.crew.tasks",
+        "crewai.agent.backstory",
+        "crewai.agent.goal",
+        "crewai.agent.tools",
+        "crewai.agent.result",
+        "crewai.task.context",
+        "crewai.task.description",
+        "crewai.task.expected_output",
+        "crewai.task.output",
+        "crewai.task.result",
+        "crewai.task.tools",
     }
 
     def role(self, span: Span) -> Role:

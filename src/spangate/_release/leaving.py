@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan
@@ -90,20 +90,30 @@ class ReleasedSpan(ReadableSpan):
         return written
 
 
+Form: TypeAlias = Callable[[Span, Mapping[str, Any]], ReleasedSpan]
+"""Makes a span that leaves, of a record and its stamps."""
+
+
 class Leaving(Sequence[ReleasedSpan]):
     """Spans on their way out. Each is made ready when it is asked for: until then it weighs no more than it did."""
 
-    def __init__(self, known: list[Span], stamps: Callable[[Span], Mapping[str, Any]]) -> None:
-        """Take the records of the spans, which are its own from now on, and what gives their stamps."""
+    def __init__(
+        self,
+        known: list[Span],
+        stamps: Callable[[Span], Mapping[str, Any]],
+        form: Form = ReleasedSpan,
+    ) -> None:
+        """Take the records of the spans, which are its own from now on, what gives their stamps, what they become."""
         self._known: list[Any] = known
         self._stamps = stamps
+        self._form = form
 
     def __len__(self) -> int:
         return len(self._known)
 
     def copy(self) -> Leaving:
         """Return the same spans, to be let go apart from these."""
-        return Leaving([*self._known], self._stamps)
+        return Leaving([*self._known], self._stamps, self._form)
 
     def let_go(self, start: int, stop: int) -> None:
         """Forget spans that have left. Many at once would keep the interpreter busy for long."""
@@ -117,8 +127,8 @@ class Leaving(Sequence[ReleasedSpan]):
 
     def __getitem__(self, at: int | slice) -> ReleasedSpan | list[ReleasedSpan]:
         if isinstance(at, slice):
-            return [ReleasedSpan(known, self._stamps(known)) for known in self._known[at]]
-        return ReleasedSpan(self._known[at], self._stamps(self._known[at]))
+            return [self._form(known, self._stamps(known)) for known in self._known[at]]
+        return self._form(self._known[at], self._stamps(self._known[at]))
 
 
 def _is_sendable_as_it_is(known: Span) -> bool:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from spangate import _keys as keys
 from spangate._adapter import verdict_span
 from spangate._dialects import dialect_of
 from spangate._fingerprint import fingerprint
+from spangate._paced import owned
 from spangate._payload import span_bytes
 from spangate._records import Finding, Span, Verdict
 from spangate._release.chunks import Parcel
 from spangate._release.leaving import Leaving
+from spangate._release.packing import AS_THEY_ARE, Manner
 from spangate._run import Run
 from spangate._stamp import invocation_id
 from spangate._telemetry import Telemetry
-from spangate._verdict.account import verdict_attributes
 from spangate._verdict.digests import cluster
 
 VERDICT_BYTES = 4096
@@ -29,28 +31,30 @@ VERDICT_BYTES = 4096
 _IDENTITY: Final = (*keys.FINGERPRINT, keys.REQUEST_MODEL, keys.REQUEST_TEMPERATURE)
 
 
-def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry, model: str | None = None) -> Parcel:
+def run_parcel(run: Run, bearer: Span, verdict: Verdict, telemetry: Telemetry, manner: Manner = AS_THEY_ARE) -> Parcel:
     """Make the parcel of a released run: every ended, sampled span with its stamps, ``bearer`` last.
-
-    ``model`` is the one that is pinned where a request names none.
 
     It holds on to the spans, not to the run: what the gates have asked that is many small objects. It takes over the
     very list that they are in, since the garbage collector goes through a new one, which takes long if it is large.
     """
     run_id, place = run.run_id, place_of(run)
     leaving = [span for span in run.spans if span is not bearer and _leaves(span)]
-    sizes = array("Q", (span_bytes(span) for span in run.walk(leaving)))
     if _leaves(bearer):
         leaving.append(bearer)
-        sizes.append(span_bytes(bearer) + VERDICT_BYTES)
+    packed = manner.pack(run.walk(leaving), partial(_stamps, run_id=run_id, model=manner.model))
+    sizes = array("Q", (span_bytes(span) for span in run.walk(packed.spans)))
+    last = packed.spans[-1] if _leaves(bearer) else None
+    if last is not None:
+        sizes[-1] += VERDICT_BYTES
+    told = packed.tell(verdict, packed.spans)
     known = run.give_up_spans()
-    known[:] = leaving
+    known[:] = owned(packed.spans)
 
-    def stamps(span: Span) -> dict[str, Any]:
-        known = _stamps(span, run_id, model)
-        return {**known, **verdict_attributes(verdict)} if span is bearer else known
+    def stamps(span: Span) -> Mapping[str, Any]:
+        own = packed.stamps(span)
+        return {**own, **told} if span is last else own
 
-    spans = Leaving(known, stamps)
+    spans = Leaving(known, stamps, packed.form)
 
     def refused(sent: int, why: str) -> Parcel | None:
         telemetry.release(sent)
@@ -113,26 +117,27 @@ def verdict_parcel(verdict: Verdict, place: Place, number: int, telemetry: Telem
 
 
 def passing_parcel(
-    spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None, model: str | None = None
+    spans: Sequence[Span], telemetry: Telemetry, run_id: str | None = None, manner: Manner = AS_THEY_ARE
 ) -> Parcel | None:
     """Make the parcel of spans that pass without a verdict: as they are, but for what no encoder takes.
 
     Those that follow a released run are stamped with its ``run_id``, as :func:`run_parcel` does.
     """
-    return _parcel([span for span in spans if _leaves(span)], telemetry, run_id, model)
+    return _parcel([span for span in spans if _leaves(span)], telemetry, run_id, manner)
 
 
 def member_parcel(spans: Sequence[Span], telemetry: Telemetry) -> Parcel | None:
     """Make the parcel of spans that are handed on to whoever judges them: open ones too, which have no end then."""
-    return _parcel([span for span in spans if span.sampled], telemetry, None, None)
+    return _parcel([span for span in spans if span.sampled], telemetry, None, AS_THEY_ARE)
 
 
-def _parcel(ready: list[Span], telemetry: Telemetry, run_id: str | None, model: str | None) -> Parcel | None:
+def _parcel(ready: list[Span], telemetry: Telemetry, run_id: str | None, manner: Manner) -> Parcel | None:
     if not ready:
         return None
 
-    leaving = Leaving(ready, lambda span: {} if run_id is None else _stamps(span, run_id, model))
-    sizes = array("Q", (span_bytes(span) for span in ready))
+    packed = manner.pack(ready, lambda span: {} if run_id is None else _stamps(span, run_id, manner.model))
+    leaving = Leaving(owned(packed.spans), packed.stamps, packed.form)
+    sizes = array("Q", (span_bytes(span) for span in packed.spans))
 
     def refused(sent: int, why: str) -> None:
         telemetry.release(sent)

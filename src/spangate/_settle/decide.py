@@ -15,6 +15,7 @@ from spangate._pinned import pinned_model
 from spangate._records import Changes, Gate, Span, Verdict
 from spangate._release.chunks import Parcel
 from spangate._release.fan_out import FanOut
+from spangate._release.packing import Manner, Pack, whole
 from spangate._release.parcels import member_parcel, passing_parcel, place_of, run_parcel, verdict_parcel
 from spangate._run import Run
 from spangate._settle.log_records import hand_over, lose
@@ -34,7 +35,7 @@ class Decider:
     pin where a request names none.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one thing for each step from a run to what leaves
         self,
         buffer: Buffer,
         sender: FanOut,
@@ -43,6 +44,7 @@ class Decider:
         on_verdict: Callable[[Verdict], None] | None,
         *,
         dry_run: bool,
+        pack: Pack = whole,
     ) -> None:
         self._buffer = buffer
         self._sender = sender
@@ -53,6 +55,7 @@ class Decider:
         self._witness: Callable[[Run], Changes] | None = None
         self.feeder: Feeder | None = None
         self.model: Final = pinned_model(gates)
+        self._manner = Manner(pack, self.model)
 
     def look_with(self, witness: Callable[[Run], Changes]) -> None:
         """Have each run judged with what ``witness`` says of its working tree."""
@@ -108,7 +111,7 @@ class Decider:
     def _parcels(self, run: Run, bearer: Span, verdict: Verdict, *, refused: bool) -> Iterator[Parcel]:
         place, root_sampled = place_of(run), run.root.sampled
         if not refused:
-            yield run_parcel(run, bearer, verdict, self._telemetry, self.model)
+            yield run_parcel(run, bearer, verdict, self._telemetry, self._manner)
         is_told = not refused and verdict.verdict == "pass" and bearer.end_ns is not None
         if root_sampled and not is_told:
             yield verdict_parcel(verdict, place, 0, self._telemetry)
@@ -151,7 +154,7 @@ class Decider:
 
     def let_pass(self, spans: Sequence[Span], run_id: str | None = None) -> None:
         """Line up spans that have no verdict of their own; ``run_id`` is the released run that they follow."""
-        self._put(spans, lambda: passing_parcel(spans, self._telemetry, run_id, self.model), self._sender.put)
+        self._put(spans, lambda: passing_parcel(spans, self._telemetry, run_id, self._manner), self._sender.put)
 
     def hand_on(self, spans: Sequence[Span]) -> None:
         """Line up spans that another process will judge."""

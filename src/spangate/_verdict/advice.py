@@ -245,9 +245,45 @@ ADVICE: Final = MappingProxyType[str, Advice](
             "the model was taken from the configuration: it is declared, not observed",
             "Nothing, if the pin is true; else have the request name its model.",
         ),
+        "causality.cycle": Advice(
+            "spans are declared to cause each other",
+            "Look at caused_by of the spans that are named: a cause is what came first, and never a span's own child.",
+        ),
+        "causality.missing_cause": Advice(
+            "a cause is named that is no span of the run",
+            "Write the id of a span of the same run, 16 hex digits; see that the cause is recorded and sampled.",
+        ),
+        "causality.tool_without_prompt": Advice(
+            "a tool ran that neither a prompt nor a retry asked for",
+            "Name the model call that asked for it in caused_by.",
+        ),
+        "causality.retry_without_origin": Advice(
+            "a retry does not say what it repeats",
+            "Name the prompt or the tool that it replaces in caused_by.",
+        ),
+        "causality.summary_incomplete": Advice(
+            "a summary leaves out a prompt that went into it",
+            "Name every prompt that leads to it in caused_by, or the summary that has summed it up.",
+        ),
+        "causality.unordered_writers": Advice(
+            "two calls wrote the same path, and nothing says which came first",
+            "Name the first among the causes of the second, or both in commutative if the order does not matter.",
+        ),
         "cardinality.span_bytes": Advice(
             "a span is larger than receivers take",
             "Record less on it, or switch content capture off there.",
+        ),
+        "cardinality.run_bytes": Advice(
+            "the spans of the run weigh more than was declared",
+            "Record less on them, raise max_run_bytes, or divide the work into several runs.",
+        ),
+        "cardinality.fan_out": Advice(
+            "more children were open at once under one span than was declared",
+            "Start fewer at a time, say with a semaphore, or raise max_open_children.",
+        ),
+        "cardinality.missing_result": Advice(
+            "a call was recorded without what came of it",
+            "Record its result before its span ends, or do not require results.",
         ),
         "cardinality.attributes_dropped": Advice(
             "the limits of the SDK threw evidence away",

@@ -8,6 +8,7 @@ from spangate._records import Gate
 from spangate._verdict.levels import Policy
 from spangate.gates.budget import Budget
 from spangate.gates.cardinality import Cardinality
+from spangate.gates.causality import Causality
 from spangate.gates.completeness import Completeness
 from spangate.gates.exits import Exits
 from spangate.gates.fingerprints import Fingerprints
@@ -21,6 +22,7 @@ __all__ = [
     "GATES",
     "Budget",
     "Cardinality",
+    "Causality",
     "Completeness",
     "Exits",
     "Fingerprints",
@@ -41,6 +43,7 @@ GATES: Final[tuple[type[Any], ...]] = (
     Exits,
     Fingerprints,
     Halt,
+    Causality,
     Retries,
     Worktree,
     Cardinality,
