@@ -93,19 +93,22 @@ def _digest(said: Any) -> Digest | None:
 
 
 def _schema(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "number"
-    if isinstance(value, Mapping):
+    scalar = _SCALARS.get(type(value))
+    if scalar is not None:
+        return scalar
+    if isinstance(value, (dict, Mapping)):  # a dict first: asking for any mapping takes long
         return {key: _schema(inner, depth - 1) for key, inner in value.items()} if depth else "object"
     if isinstance(value, (list, tuple)):
         return _items(value, depth) if depth else "array"
-    return "null"
+    return next((name for kind, name in _SCALARS.items() if isinstance(value, kind)), "null")
+
+
+_SCALARS: Final = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
 
 
 def _items(items: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
-    shapes = {canonical_json(shape): shape for shape in (_schema(item, depth - 1) for item in items)}
+    found = [_schema(item, depth - 1) for item in items]
+    if len(found) < 2:  # noqa: PLR2004  there is nothing to sort
+        return found
+    shapes = {f'"{shape}"' if isinstance(shape, str) else canonical_json(shape): shape for shape in found}
     return [shapes[text] for text in sorted(shapes)]
