@@ -12,7 +12,7 @@ from unittest import mock
 import httpx2
 from anthropic import Anthropic, AsyncAnthropic
 from openai import AsyncOpenAI, OpenAI
-from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor  # type: ignore[import-untyped]
+from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor
 from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 
-from spangate import Verdict, default_gates
+from spangate import Gate, Verdict, default_gates
 from spangate.gates import Policy
 from tests.live.gated import LOOKS, Gated, said
 
-GATES: Final = (*default_gates(), Policy(levels={"fingerprints.no_generations": "off"}))
+GATES: Final[tuple[Gate, ...]] = (*default_gates(), Policy(levels={"fingerprints.no_generations": "off"}))
 """The default gates for agents that start programs and ask no model."""
 
 
