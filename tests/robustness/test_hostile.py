@@ -15,9 +15,9 @@ from opentelemetry.sdk.trace import Span
 from opentelemetry.sdk.trace.export import SpanExporter
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags, set_span_in_context
 
-from spangate import default_gates
 from tests.live.gated import Gated
 from tests.otlp_sink import Sink, grpc_sink, http_sink
+from tests.process.agent import GATES
 
 HALF = "half an emoji \ud83e"
 MIB = 1 << 20
@@ -97,7 +97,7 @@ def received(request: pytest.FixtureRequest) -> Iterator[tuple[Sink, SpanExporte
 def gated(received: tuple[Sink, SpanExporter], caplog: pytest.LogCaptureFixture) -> Gated:
     caplog.set_level(logging.CRITICAL, "opentelemetry")  # exporters tell of each attribute that they cannot write
     resource = Resource({"service.name": HALF, "half": [HALF]})
-    return Gated(exporter=received[1], gates=default_gates(), provider={"resource": resource})
+    return Gated(exporter=received[1], gates=GATES, provider={"resource": resource})
 
 
 def check(gated: Gated, sink: Sink, cases: Mapping[str, Any]) -> None:
