@@ -57,7 +57,7 @@ HEAVY = {"click", "google", "grpc", "msgspec", "pytest", "requests", "rich", "to
 IMPORT = """
 import json, sys, time
 start = time.process_time()
-import opentelemetry.metrics, opentelemetry.sdk.trace.export
+import opentelemetry.metrics, opentelemetry.sdk._logs.export, opentelemetry.sdk.trace.export
 sdk = time.process_time()
 import spangate
 for name in spangate.__all__:
