@@ -11,6 +11,7 @@ Each of these switches breaks it in one way, and the run is refused:
     --no-halt            the loop is left without a reason          halt.missing
     --lie                the tests fail, and their tool is happy    exits.tool_disagrees
     --repeat             the same tests again, and nothing changed  retries.repeated_failure
+    --unordered          one file written twice, in whatever order  causality.unordered_writers
     --spend              more tokens than the run may use           budget.ceiling
     --ignore-context     the linter starts a trace of its own       forest.stray_root
 """
@@ -75,8 +76,9 @@ class Agent:
                         break
                     run.halt("done")
                 else:
-                    with it.tool(step, {"path": "prices.py"}, caused_by=[call]) as tool:
-                        tool.result(self.do(step, tool))
+                    for _ in range(2 if step == "write" and has("unordered") else 1):
+                        with it.tool(step, {"path": "prices.py"}, caused_by=[call]) as tool:
+                            tool.result(self.do(step, tool))
                     self.messages.append({"role": "user", "content": step})
                     self.did.append(step)
                     done.append(tool)

@@ -65,6 +65,7 @@ BREAKS = {
     "--no-halt": "halt.missing",
     "--lie": "exits.tool_disagrees",
     "--repeat": "retries.repeated_failure",
+    "--unordered": "causality.unordered_writers",
     "--spend": "budget.ceiling",
     "--ignore-context": "forest.stray_root",
 }

@@ -94,7 +94,7 @@ def _stamp_request(span: Span, tree: Tree) -> None:
     What the span says itself stays. A very long prompt is left for the release: a hook must not take long.
     """
     known: Any = span.attributes
-    if len(known.get(MESSAGES, "")) > _LONGEST or len(known.get(INPUT, "")) > _LONGEST:
+    if any(isinstance(text := known.get(key), str) and len(text) > _LONGEST for key in (MESSAGES, INPUT)):
         return
     started = record(span, is_open=True)
     classify(started)

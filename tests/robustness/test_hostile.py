@@ -196,3 +196,15 @@ def test_a_receiver_that_refuses_everything_makes_losses_that_are_counted(
     assert not gated.flush()
     assert sink.names == []
     assert gated.gate.losses["refused"] >= 2
+
+
+@pytest.mark.parametrize("key", ["gen_ai.input.messages", "input.value"])
+@pytest.mark.parametrize("prompt", [5, True, 2.5, ["a", "b"], ""])
+def test_a_prompt_that_is_no_text_when_its_span_starts_costs_no_span(key: str, prompt: Any) -> None:
+    gated = Gated()
+    tracer = gated.get_tracer("app")
+    with tracer.start_as_current_span("agent", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        tracer.start_span("chat", attributes={"gen_ai.operation.name": "chat", key: prompt}).end()
+    assert gated.flush()
+    assert gated.gate.losses == {}
+    assert len(gated.names) == 2
