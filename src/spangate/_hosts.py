@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from opentelemetry import baggage, context
 from opentelemetry.context import Context
 
 from spangate import _keys as keys
-from spangate._fingerprint import Stamps
-from spangate._fingerprint.overheard import Sent
 from spangate._records import Exit, Finding
+
+if TYPE_CHECKING:  # every child imports this module, and reads no request
+    from spangate._fingerprint import Stamps
+    from spangate._fingerprint.overheard import Sent
 
 
 class Host(Protocol):

@@ -17,8 +17,10 @@ from spangate._payload import span_bytes
 from spangate._records import Span
 from spangate._usage.calls import Calls
 
-READ: Final = 256
-"""So many requests of a run are read to the end, and then as many of those that record other attributes."""
+READ: Final = 4
+"""So many requests of a run are read to the end: they are read once more when the run leaves."""
+READ_OTHERS: Final = 64
+"""And so many of the others, where they record other attributes."""
 READ_BYTES: Final = 4 << 20
 """And no more than about so many bytes of them, each time."""
 UNRECORDED: Final = "no messages are recorded"
@@ -121,8 +123,8 @@ def _together(known: Sequence[Known]) -> Known:
 class _Budget:
     """How many requests may still be read, and bytes of them."""
 
-    def __init__(self) -> None:
-        self._count, self._bytes = READ, READ_BYTES
+    def __init__(self, count: int) -> None:
+        self._count, self._bytes = count, READ_BYTES
 
     def allows(self, span: Span) -> bool:
         """Say whether one more may be read, which is then taken to have been."""
@@ -141,8 +143,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self._same: dict[Known, Known] = {_ALL: _ALL}
-        self._any = _Budget()
-        self._new = _Budget()
+        self._any = _Budget(READ)
+        self._others = _Budget(READ_OTHERS)
         self._alike: dict[Any, Known] = {}
         self._in_scope: dict[str, Known] = {}
 
@@ -156,7 +158,7 @@ class _Reader:
         alike = self._alike.get(names)
         if alike is not None:
             return alike
-        if span.scope not in self._in_scope or self._new.allows(span):
+        if span.scope not in self._in_scope or self._others.allows(span):
             return self._learn(span, names)
         return self._in_scope[span.scope]
 
