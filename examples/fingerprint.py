@@ -8,7 +8,8 @@ it, and since it is required, the run is refused.
 import sys
 
 import spangate
-from spangate.gates import GATES, Fingerprints
+from spangate import default_gates
+from spangate.gates import Fingerprints
 from spangate.testing import GatedProvider
 
 SYSTEM, QUESTION = "You are a cook.", "What shall we have?"
@@ -22,7 +23,7 @@ def ask(question: str) -> str:
         return f"An answer to {question!r}."
 
 
-gates = [Fingerprints(required=True) if gate is Fingerprints else gate() for gate in GATES]
+gates = [Fingerprints(required=True) if isinstance(gate, Fingerprints) else gate for gate in default_gates()]
 with GatedProvider(gates) as provider:
     tracer = provider.get_tracer("kitchen")
     with tracer.start_as_current_span("invoke_agent cook", attributes={"gen_ai.operation.name": "invoke_agent"}):

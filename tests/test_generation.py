@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Tracer
 
 import spangate
@@ -277,13 +277,23 @@ def test_a_block_without_a_call_says_so_unless_an_exception_ends_it(
     assert [one.filename for one in told] == ([] if ends_with else [__file__])
 
 
+ALONE = """
+import spangate
+from opentelemetry.sdk.trace import TracerProvider
+
+with spangate.generation(user="u"):
+    TracerProvider().get_tracer("app").start_span("chat", attributes={"gen_ai.operation.name": "chat"}).end()
+with spangate.generation(user="u"):
+    pass
+print("nothing")
+"""
+
+
 def test_without_a_gate_it_does_nothing() -> None:
-    gc.collect()  # gates of other tests
-    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("app")
-    with spangate.generation(user="u"):
-        call(tracer)
-    with spangate.generation(user="u"):
-        pass
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ALONE], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "nothing\n"), done.stderr
 
 
 def test_a_block_is_entered_once(provider: GatedProvider, tracer: Tracer) -> None:  # noqa: ARG001  there is a gate

@@ -99,7 +99,7 @@ def test_gates_and_callback_see_everything() -> None:
         cook(provider)
     assert seen == [f'"{SECRET}"', "None"]
     [verdict] = provider.verdicts
-    [warning] = verdict.warnings
+    warning = verdict.warnings[0]
     assert warning.span is not None
     assert SECRET in warning.span.status_description
 
@@ -116,7 +116,7 @@ def test_the_root_repeats_no_message_of_an_error(error_type: str) -> None:
     [verdict] = provider.verdicts
     said = f"failed ({error_type or SECRET}); 'chat m' (0000000000000003) went on after it"
     assert verdict.warnings[0].detail == said
-    [detail] = root_of(provider)["spangate.details"]
+    detail = root_of(provider)["spangate.details"][0]
     assert detail.rpartition(" | ")[2] == (said if error_type else "")
     assert SECRET not in text_of(provider.released)
 

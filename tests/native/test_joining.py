@@ -15,9 +15,12 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry import baggage, context, propagate, trace
+from opentelemetry import baggage, context, trace
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
+from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.trace import SpanKind
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 import spangate
 from spangate import default_gates, process
@@ -29,6 +32,8 @@ from tests.live.test_races import just_before
 
 CHILD = [sys.executable, str(Path(__file__).with_name("child.py"))]
 SPLIT = "fail forest.multiple_roots forest.multiple_trace_ids"
+W3C = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
+"""Not the global one, which others may have replaced."""
 WHOLE = Policy(levels={"forest.multiple_roots": "warn", "forest.multiple_trace_ids": "warn"})
 
 
@@ -112,14 +117,14 @@ def test_a_queue_that_carries_trace_and_baggage_keeps_the_tree_whole() -> None:
     jobs: queue.Queue[dict[str, str]] = queue.Queue()
 
     def worker() -> None:
-        inside = propagate.extract(jobs.get(timeout=10))
+        inside = W3C.extract(jobs.get(timeout=10))
         tracer = gated.get_tracer("app")
         with tracer.start_as_current_span("handle", inside, kind=SpanKind.CONSUMER):
             tracer.start_span("execute_tool x", attributes=LOOKS["tool"]).end()
 
     with loop(gated) as run:
         carrier: dict[str, str] = {}
-        propagate.inject(carrier)
+        W3C.inject(carrier)
         jobs.put(carrier)
         elsewhere(worker)
         assert [tree.quick for tree in gated.gate._buffer.held()] == [True]
@@ -283,9 +288,9 @@ class TestBelowARequest:
         gated = made()
         with gated.get_tracer("web").start_as_current_span("POST /ask", kind=SpanKind.SERVER), loop(gated):
             carrier: dict[str, str] = {}
-            propagate.inject(carrier)
+            W3C.inject(carrier)
             tracer = gated.get_tracer("app")
-            tracer.start_span("handle", propagate.extract(carrier, Context()), kind=SpanKind.CONSUMER).end()
+            tracer.start_span("handle", W3C.extract(carrier, Context()), kind=SpanKind.CONSUMER).end()
         assert said(verdict(gated)) == "pass"
         assert verdict(gated).totals.spans_started == 5
 
@@ -330,10 +335,10 @@ class TestAfterTheDecision:
         gated = made()
         carrier: dict[str, str] = {}
         with loop(gated):
-            propagate.inject(carrier)
+            W3C.inject(carrier)
         assert verdict(gated).passed
         tracer = gated.get_tracer("app")
-        inside = propagate.extract(carrier, Context())
+        inside = W3C.extract(carrier, Context())
         tracer.start_span("invoke_agent later", inside, attributes=LOOKS["agent"]).end()
         gated.until(lambda: gated.flush() and len(gated.verdicts) == 2)
         assert said(gated.verdicts[1]) == "pass"
