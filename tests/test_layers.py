@@ -32,7 +32,7 @@ LAYERS = {
     "adapter": "_adapter _completion_hook _stamp",
     "release": "_release",
     "settling": "_settle",
-    "processor": "_hooks _install _log_processor _processor _quick_hooks",
+    "processor": "_given _hooks _install _log_processor _processor _quick_hooks",
     "hosts": "cli testing",
 }
 """From the bottom to the top; names are below ``spangate``. The package itself, the facade, stands above all."""
@@ -73,9 +73,8 @@ LATE = {
     "_recording": {"spangate._otlp.proto"},
     "_sdk": {"opentelemetry.exporter", "requests"},
     "_policy": {"tomllib", "tomli"},
-    "_processor": {
-        *("spangate._ledger.feeder", "spangate._receiver.door", "spangate._settle.witness", "spangate.ledger"),
-    },
+    "_given": {"spangate._ledger.feeder", "spangate._receiver.door", "spangate.ledger"},
+    "_processor": {"spangate._settle.witness"},
     "_receiver": {"hypercorn"},
     "_settle": {"spangate._sdk.received"},
     "cli": {"click", "spangate"},

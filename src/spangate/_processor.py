@@ -13,22 +13,19 @@ from opentelemetry.trace import SpanKind
 from spangate._buffer import Buffer
 from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._forest import Unit
-from spangate._hosts import announce, hand_on_in_time, open_way
-from spangate._membership import RUN_ID, Membership, membership
+from spangate._given import exporters_of, feeder_of, opened, packing_of
+from spangate._hosts import announce, hand_on_in_time
+from spangate._membership import RUN_ID, membership
 from spangate._pace import Pace
 from spangate._pinned import with_environment
 from spangate._quick_hooks import QuickHooks
 from spangate._receiver import Receiver
 from spangate._records import Gate, Verdict
 from spangate._release import Sender
-from spangate._release.compact import Compactor
 from spangate._release.fan_out import FanOut
 from spangate._release.flush import Flush
-from spangate._release.packing import Pack, whole
-from spangate._sdk.exporter import otlp_exporter
 from spangate._sdk.forks import after_fork
 from spangate._sdk.lighten import lighten
-from spangate._sdk.upstream import Upstream
 from spangate._settle import Settler
 from spangate._settle.bounds import Bounds, Scales
 from spangate._settle.decide import Decider
@@ -41,8 +38,6 @@ from spangate._telemetry import Telemetry, logger
 from spangate.gates import Worktree, default_gates
 
 if TYPE_CHECKING:
-    from spangate._ledger.feeder import Feeder
-    from spangate._receiver.door import Door
     from spangate._settle.witness import Witness
     from spangate.ledger import RetryLedger
 
@@ -120,7 +115,7 @@ class GateSpanProcessor(QuickHooks):
         )
         chosen = with_environment(default_gates() if gates is None else gates, os.environ)
         member = membership(os.environ)
-        self._exporters = _exporters(exporter, member)
+        self._exporters = exporters_of(exporter, member)
         buffer = Buffer(time.monotonic, max(2 * max_held_bytes // SPAN_OVERHEAD, _LEAST_ROOM), Pace, lighten)
         kinds = tuple(SpanKind) if unit == "agent" else _ENTRY_KINDS
         placer = Placer(buffer, kinds, None if member is None else member.run_id, os.environ.get(RUN_ID))
@@ -128,7 +123,7 @@ class GateSpanProcessor(QuickHooks):
         self._max_held_bytes = max_held_bytes
         self._sender = FanOut([Sender(one, max_held_bytes) for one in self._exporters])
         self._decider = Decider(
-            buffer, self._sender, telemetry, chosen, on_verdict, dry_run=dry_run, pack=_packing(compact)
+            buffer, self._sender, telemetry, chosen, on_verdict, dry_run=dry_run, pack=packing_of(compact)
         )
         scales = Scales(buffer, bounds)
         settler = Settler(buffer, self._decider, scales, patience, unit=unit, claim_strays=claim_strays)
@@ -136,8 +131,8 @@ class GateSpanProcessor(QuickHooks):
         super().__init__(buffer, placer, worker, telemetry)
         self._witness = None if member is not None else self._attend(chosen)
         self._logs = LogDesk(buffer, worker, max_held_bytes)
-        self._door = None if receiver is None or member is not None else _opened(receiver, buffer, telemetry)
-        self._feeder = None if ledger is None or member is not None else _feeder(ledger, telemetry)
+        self._door = None if receiver is None or member is not None else opened(receiver, buffer, telemetry)
+        self._feeder = None if ledger is None or member is not None else feeder_of(ledger, telemetry)
         if self._feeder is not None:
             self._decider.feeder = self._feeder
             # in the place of the method, so that nobody else pays for it
@@ -236,51 +231,3 @@ class GateSpanProcessor(QuickHooks):
         self._telemetry.reset()
         if self._witness is not None:
             self._witness.reset()
-
-
-def _packing(compact: bool | SideStore) -> Pack:  # noqa: FBT001  it says which form, as its caller's caller does
-    if isinstance(compact, SideStore):
-        return Compactor(compact.put)
-    if not isinstance(compact, bool):
-        raise TypeError(f"compact={compact!r}: this may be True, False, or a SideStore")
-    return Compactor() if compact else whole
-
-
-def _opened(receiver: Receiver, buffer: Buffer, telemetry: Telemetry) -> Door:
-    from spangate._receiver.door import Door  # it takes a server along, which nobody else has a use for
-
-    door = Door(receiver, buffer, telemetry)
-    open_way(door)
-    return door
-
-
-def _feeder(ledger: RetryLedger | str | os.PathLike[str], telemetry: Telemetry) -> Feeder:
-    from spangate._ledger.feeder import Feeder  # as is SQLite
-    from spangate.ledger import RetryLedger
-
-    opened = ledger if isinstance(ledger, RetryLedger) else RetryLedger(ledger)
-    return Feeder(opened.book, telemetry)
-
-
-def _exporters(
-    given: SpanExporter | Sequence[SpanExporter] | None, member: Membership | None
-) -> Sequence[SpanExporter]:
-    """Return what takes what leaves: of a process that is a part of a run, the gate that holds the run, and only that.
-
-    What was given is checked all the same: whether it is right must not depend on who starts the program.
-    """
-    exporters = () if given is None else _several(given)
-    if member is None:
-        return exporters or (otlp_exporter(),)
-    logger.info("this process is a part of run %s: what it records is handed on, and judged there", member.run_id)
-    return (Upstream(member.address, lambda _trace_id: member.headers),)
-
-
-def _several(exporter: SpanExporter | Sequence[SpanExporter]) -> Sequence[SpanExporter]:
-    exporters = tuple(exporter) if isinstance(exporter, Sequence) else (exporter,)
-    if not exporters:
-        raise ValueError("exporter=(): this may be an exporter, several of them, or None for OTLP")
-    for one in exporters:
-        if isinstance(one, type) or not callable(getattr(one, "export", None)):
-            raise TypeError(f"exporter={exporter!r}: give exporters, as OTLPSpanExporter(), or None for OTLP")
-    return exporters
