@@ -130,6 +130,17 @@ class TestCheck:
         assert result.exit_code == 1
         assert "budget.ceiling" in result.stdout
 
+    def test_a_tool_that_a_policy_names_and_no_run_has_is_told(self, tmp_path: Path) -> None:
+        archive.write_otlp(tmp_path / "runs.jsonl", healthy())
+        policy = tmp_path / "gates.toml"
+        policy.write_text('[exits]\nprocess_tools = ["serach", "search"]\n[retries]\nexempt = ["poll_*", "sea*"]\n')
+        done = invoke("check", "--policy", str(policy), str(tmp_path / "runs.jsonl"))
+        assert done.exit_code == 0
+        assert done.stderr.splitlines() == [
+            "note: the policy names the tool serach (exits), and no run has one of that name",
+            "note: the policy names the tool poll_* (retries), and no run has one of that name",
+        ]
+
     def test_a_wrong_policy_names_the_key(self, tmp_path: Path) -> None:
         policy = tmp_path / "gates.toml"
         policy.write_text("[budget]\nmax_input_token = 100\n")

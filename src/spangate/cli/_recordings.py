@@ -13,6 +13,7 @@ from spangate._records import Gate, Verdict
 from spangate._run import Run
 from spangate._units import counted
 from spangate.cli._console import FAILED, NO_RUN, PASSED, UNREADABLE, Progress, say
+from spangate.cli._named_tools import NamedTools
 
 
 @dataclass
@@ -37,11 +38,16 @@ class Tally:
 def judged(files: Sequence[str], gates: Sequence[Gate], tally: Tally) -> Iterator[tuple[Run, Verdict]]:
     """Read the files one after the other and judge every run in them.
 
-    A file that cannot be read is told on standard error and in ``tally``; the others are read all the same.
+    A file that cannot be read is told on standard error and in ``tally``; the others are read all the same. Told is also
+    a tool that the gates name and that no run has.
     """
-    panel = Panel(gates)
+    panel, named = Panel(gates), NamedTools(gates)
     for name in files:
-        yield from _judged(name, panel, tally)
+        for run, verdict in _judged(name, panel, tally):
+            named.see(run)
+            yield run, verdict
+    for complaint in named.complaints() if tally.runs else ():
+        say(complaint)
 
 
 def _judged(name: str, panel: Panel, tally: Tally) -> Iterator[tuple[Run, Verdict]]:

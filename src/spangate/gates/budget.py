@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -85,6 +85,11 @@ class Budget:
             check_amount("max_cost", self.max_cost)
             if not self.prices:
                 raise ValueError("max_cost needs prices: write the price of a million tokens for every model")
+
+    @property
+    def tools_named(self) -> Iterable[str]:
+        """The names of tools in the settings."""
+        return self.per_tool
 
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield what is over a ceiling, what is wrong with the counts, and what could not be evaluated."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -64,6 +64,11 @@ class Causality:
             raise ValueError(f"writers is {writers!r}: write a mapping from a tool's name to that of an argument")
         if isinstance(self.commutative, str):
             raise TypeError(f"commutative wants a collection of names, as ({self.commutative!r},)")
+
+    @property
+    def tools_named(self) -> Iterable[str]:
+        """The names of tools in the settings."""
+        return [*self.writers, *self.commutative]
 
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield the findings, rule by rule, in the order of span ids."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from spangate._dialects import dialect_of
@@ -39,6 +39,11 @@ class Exits:
     def __post_init__(self) -> None:
         check_ceiling("max_exits", self.max_exits)
         check_ceiling("max_error_exits", self.max_error_exits)
+
+    @property
+    def tools_named(self) -> Iterable[str]:
+        """The names of tools in the settings."""
+        return self.process_tools
 
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield what does not join, then what is too much, then tools that contradict their programs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -34,6 +34,11 @@ class Retries:
 
     exempt: tuple[str, ...] = ()
     redact: tuple[str, ...] = SECRET_KEYS
+
+    @property
+    def tools_named(self) -> Iterable[str]:
+        """The names of tools in the settings."""
+        return self.exempt
 
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield each repeat, in the order in which they started within a name, then what could not be compared."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -46,6 +46,11 @@ class Worktree:
         for tool, argument in self.writers.items():
             if not argument:
                 raise ValueError(f"writers[{tool!r}] is {argument!r}: name the argument that holds the path")
+
+    @property
+    def tools_named(self) -> Iterable[str]:
+        """The names of tools in the settings."""
+        return self.writers
 
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield what is wrong about claims, in the order of their spans' starts, then ghosts by path."""
