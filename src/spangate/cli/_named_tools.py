@@ -1,4 +1,4 @@
-"""Tools that a policy names, and whether any run has them: a mistyped name would change nothing and be seen by nobody."""
+"""Tools that a policy names, and whether any run has them: a mistyped name changes nothing, and nobody would see it."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ class Tally:
 def judged(files: Sequence[str], gates: Sequence[Gate], tally: Tally) -> Iterator[tuple[Run, Verdict]]:
     """Read the files one after the other and judge every run in them.
 
-    A file that cannot be read is told on standard error and in ``tally``; the others are read all the same. Told is also
-    a tool that the gates name and that no run has.
+    A file that cannot be read is told on standard error and in ``tally``; the others are read all the same. Tools that
+    the gates name and no run has are told there, too.
     """
     panel, named = Panel(gates), NamedTools(gates)
     for name in files:
