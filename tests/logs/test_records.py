@@ -193,6 +193,7 @@ def test_two_processors_of_one_gate_export_each_record_both_and_show_it_once() -
     second.shutdown()
 
 
+CALLED: dict[str, Any] = {"gen_ai.operation.name": "execute_tool"}
 NOTES: list[Any] = [
     pytest.param(lambda it, agent, _ended: it.log("x", agent), [], id="in the agent"),
     pytest.param(
@@ -232,6 +233,24 @@ def test_what_a_run_of_the_programs_own_logs_outside_of_its_trace_is_found_by_it
             run.halt("done")
     assert it.left == ["x"]
     assert it.notes == ["logs.orphan_record"]
+
+
+@pytest.mark.parametrize("level", ["fail", "warn"])
+def test_what_a_trace_that_carries_the_run_logs_shares_the_fate_of_the_run(level: Any) -> None:
+    codes = ("forest.multiple_roots", "forest.multiple_trace_ids")
+    it = Logged(gates=(Forest(), Policy(levels=dict.fromkeys(codes, level))))
+    with spangate.run(max_iters=1, tracer_provider=it) as run:
+        for _ in run.iterations():
+            carrying = baggage.set_baggage("spangate.run_id", run.run_id, Context())
+            elsewhere = it.get_tracer("queue").start_span("execute_tool q", carrying, attributes=CALLED)
+            it.log("elsewhere", elsewhere)
+            elsewhere.end()
+            run.halt("done")
+    assert it.flush()
+    assert it.verdicts[0].verdict == ("fail" if level == "fail" else "pass")
+    assert it.left == ([] if level == "fail" else ["elsewhere"])
+    assert it.logs.withheld == (1 if level == "fail" else 0)
+    assert not it.gate._logs.holds_records
 
 
 @pytest.mark.parametrize(("emit", "codes"), NOTES)

@@ -80,7 +80,8 @@ class Claims:
             roots = [root for _, its_look in claimed for root in _roots_in(its_look)]
             spans = [*run.spans, *(span for _, its_look in claimed for span in its_look.all_spans)]
             run = replace(run, spans=spans, notes=[*run.notes, *beside], claimed=[*run.claimed, *roots], exits=exits)
-        run = with_records(run, [decided, *(its_decided for its_decided, _ in claimed)], self._buffer.rest)
+        decisions = [one for own in (decided, *(its for its, _ in claimed)) for one in (own, *own.joined)]
+        run = with_records(run, decisions, self._buffer.rest)
         self._decider.decide(run, bearer, decided)
         for its_decided, its_look in claimed:
             self._decider.rule(its_decided, decided.ruling, decided.verdict_span_id)

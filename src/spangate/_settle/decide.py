@@ -121,10 +121,11 @@ class Decider:
         waiting = self._buffer.rule(decided, ruling, bearer_id)
         if waiting:
             self.follow_late(decided, waiting)
-        if decided.records:
-            records, decided.records = decided.records, ()
-            self._buffer.let_go_records(sum(kept.weight for kept in records))
-            hand_over(records, ruling, self._buffer.rest)
+        for one in (decided, *decided.joined):
+            if one.records:
+                records, one.records = one.records, ()
+                self._buffer.let_go_records(sum(kept.weight for kept in records))
+                hand_over(records, ruling, self._buffer.rest)
 
     def follow_late(self, decided: Decided, late: Sequence[Any]) -> None:
         """Let spans of the SDK that ended after the decision share the fate of the run that they belonged to."""
