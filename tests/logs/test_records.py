@@ -243,7 +243,7 @@ def test_what_a_trace_that_carries_the_run_logs_shares_the_fate_of_the_run(level
         for _ in run.iterations():
             carrying = baggage.set_baggage("spangate.run_id", run.run_id, Context())
             elsewhere = it.get_tracer("queue").start_span("execute_tool q", carrying, attributes=CALLED)
-            it.log("elsewhere", elsewhere)
+            it.log("elsewhere", elsewhere.get_span_context())
             elsewhere.end()
             run.halt("done")
     assert it.flush()
