@@ -122,7 +122,13 @@ class TestSignals:
     def test_are_passed_on(self, name: str) -> None:
         command = [*RUN, "--", sys.executable, "-c", WAITING]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        program = subprocess.Popen(command, text=True, env=environment(), **pipes)  # type: ignore[call-overload]
+        program = subprocess.Popen(
+            command,
+            text=True,
+            env=environment(),
+            preexec_fn=_heeds_signals,  # noqa: PLW1509  this process has no thread that could hold a lock
+            **pipes,  # type: ignore[call-overload]
+        )
         assert program.stdout.readline() == "ready\n"
         program.send_signal(getattr(signal, name))
         out, err = program.communicate(timeout=30)
@@ -145,6 +151,12 @@ class TestSignals:
         _, status = os.waitpid(child, 0)
         os.close(terminal)
         assert os.waitstatus_to_exitcode(status) == 0
+
+
+def _heeds_signals() -> None:
+    """Ignore nothing, as tests in the background or under ``nohup`` do, and whatever they start."""
+    for name in ("SIGINT", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 def _read_until(terminal: int, word: bytes) -> bytes:
