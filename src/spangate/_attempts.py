@@ -83,11 +83,6 @@ def recorded_call(span: Span, redaction: Redaction) -> Call:
         return call_of(tool, version, ABSENT, redaction)
 
 
-def tool_name(span: Span) -> str:
-    """Return the name of the tool that a span executed."""
-    return dialect_of(span).tool_call(span).name or span.name
-
-
 def is_exempt(tool: str, patterns: Iterable[str]) -> bool:
     """Say whether one of ``patterns`` (``poll_*``, as in a shell; case matters) names the tool."""
     return any(fnmatchcase(tool, pattern) for pattern in patterns)

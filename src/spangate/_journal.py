@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from spangate._cites.arguments import as_object
-from spangate._dialects import dialect_of
+from spangate._dialects import dialect_of, tool_name
 from spangate._failures import FAILED
 from spangate._records import ABSENT, Absent, Changes, Span
 from spangate._run import Run
@@ -88,11 +88,6 @@ def touched(spans: Iterable[Span], writers: Mapping[str, str]) -> set[str]:
         elif is_entry(span, writers):
             found.update(map(_normal, named_paths(span, writers[tool_name(span)])))
     return found
-
-
-def tool_name(span: Span) -> str:
-    """Return the name of the tool that a span ran: the call's, or the span's own."""
-    return dialect_of(span).tool_call(span).name or span.name
 
 
 def named_paths(span: Span, argument: str) -> Sequence[str]:

@@ -89,6 +89,11 @@ def classify(span: Span) -> None:
     span.role = "entry" if role == "other" and span.kind in ("SERVER", "CONSUMER") else role
 
 
+def tool_name(span: Span) -> str:
+    """Return the name of the tool that a span executed: the call's, else the span's own."""
+    return dialect_of(span).tool_call(span).name or span.name
+
+
 def could_be_agent(scope_name: str) -> bool:
     """Say whether spans of this scope may turn out to be part of an agent, before they have any attributes."""
     try:

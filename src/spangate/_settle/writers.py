@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from spangate._adapter import record
-from spangate._dialects import classify
+from spangate._dialects import classify, tool_name
 from spangate._git import Repository, content_at, name_of
 from spangate._git.contents import identity_of
-from spangate._journal import named_paths, tool_name
+from spangate._journal import named_paths
 from spangate._paths import PathError, name_in, place_in
 from spangate._records import ABSENT, Absent
 from spangate._run import Run

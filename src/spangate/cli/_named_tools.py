@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
-from spangate._journal import tool_name
+from spangate._dialects import tool_name
 from spangate._names import gate_name
 from spangate._records import Gate
 from spangate._run import Run

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from spangate._attempts import is_exempt, recorded_call, tool_name
-from spangate._dialects import dialect_of
+from spangate._attempts import is_exempt, recorded_call
+from spangate._dialects import dialect_of, tool_name
 from spangate._failures import FAILED
 from spangate._interludes import Interludes
 from spangate._lineage import LookUp, nearest
