@@ -40,6 +40,8 @@ SAYS = {
         '"exit_count": 2, "close_count": 2, "leaks": 0, "orphans": 0, "status_mismatches": 0,',
         "mismatch: the span says ok, the program ended with 1\npass\n",
     ],
+    "timing.py": ["pass\n"],
+    "timing.py --broken": ["fail timing.untraced: ", "is untraced, more than 50.0%; the longest hole is "],
     "working_tree.py": ["worktree: pass\n"],
     "working_tree.py --broken": ["worktree: fail\nworktree.ghost: config.toml has appeared, and no closed span"],
     "pydantic_ai_agent.py": [
