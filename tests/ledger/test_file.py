@@ -10,10 +10,12 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,6 +90,27 @@ def test_a_process_that_is_killed_in_the_middle_leaves_a_ledger_without_its_half
         assert [(one.tool, one.outcome) for one in ledger.attempts()] == [("before", "error"), ("killed", None)]
         assert ledger.veto("before")
         assert not ledger.veto("killed")  # nobody knows how it ended
+
+
+def test_a_ledger_that_somebody_makes_while_it_is_looked_at_is_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    makers: list[threading.Thread] = []
+    connect = sqlite3.connect
+
+    def look(statement: str) -> None:
+        if statement.endswith("sqlite_master") and not makers:
+            makers.append(threading.Thread(target=lambda: RetryLedger(path).veto("tool", {})))
+            makers[0].start()
+            makers[0].join(0.3)  # it is done by then, or waits for this very look
+
+    def connected(*args: Any, **kwargs: Any) -> Any:
+        connection = connect(*args, **kwargs)
+        connection.set_trace_callback(look)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    assert not RetryLedger(path).veto("tool", {}).blocked
+    makers[0].join(30)
+    assert not makers[0].is_alive()
 
 
 def test_processes_that_are_killed_while_they_write_cost_the_others_nothing(path: Path) -> None:

@@ -34,6 +34,7 @@ _SCHEMA: Final = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
 )
+_QUESTIONS: Final = ("PRAGMA user_version", "PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
 _STEP_S: Final = 0.01
 
 
@@ -103,10 +104,8 @@ def _make(path: str) -> None:
 
 def _is_new(connection: sqlite3.Connection, path: str) -> bool:
     """Say whether there is no ledger in the file yet. Raises if there is something else, or one of a newer format."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    if application == version == 0 and is_empty:
+    version, application, tables = _at_one_moment(connection)
+    if application == version == tables == 0:
         return True
     if application != APPLICATION:
         what = "is a database of another program"
@@ -115,6 +114,19 @@ def _is_new(connection: sqlite3.Connection, path: str) -> bool:
         what = f"was written by a newer spangate (its format is {version}, this one knows {VERSION})"
         raise LedgerVersionError(what, path=path, fix="upgrade spangate, or name another file")
     return False
+
+
+def _at_one_moment(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """Return format, owner, and how many things are in the file: another process may be about to make them all."""
+    begins = not connection.in_transaction
+    if begins:
+        connection.execute("BEGIN")
+    try:
+        version, application, tables = (connection.execute(question).fetchone()[0] for question in _QUESTIONS)
+    finally:
+        if begins:
+            connection.execute("ROLLBACK")
+    return version, application, tables
 
 
 def _set_up(connection: sqlite3.Connection, path: str, deadline: float) -> None:
