@@ -185,6 +185,40 @@ def test_a_guard_around_the_whole_run_is_found_too(
     assert rows(ledger, "tool", "origin", "sighting", "outcome") == [("lint", "guard", "ended", "ok")]
 
 
+def test_a_call_that_was_blocked_is_no_failure_and_blocks_nothing(path: Path, clock: Clock) -> None:
+    ledger = RetryLedger(path, max_age_s=150.0, clock=clock)
+    with GatedProvider(clock=clock, ledger=ledger) as provider:
+        tracer = provider.get_tracer("kitchen")
+        with tracer.start_as_current_span("agent", attributes=AGENT):
+            fail_guarded(tracer, ledger, RuntimeError)
+        provider.settle()
+        clock.advance(100)
+        with tracer.start_as_current_span("agent", attributes=AGENT):
+            fail_guarded(tracer, ledger, RetryBlocked)
+        provider.settle()
+        clock.advance(100)
+        assert [row.outcome for row in ledger.attempts()] == ["error", "control_flow"]
+        assert not ledger.veto("shell", {"a": 1}).blocked
+    ledger.close()
+
+
+def fail_guarded(tracer: Tracer, ledger: RetryLedger, error: type[Exception]) -> None:
+    with (
+        pytest.raises(error),
+        tracer.start_as_current_span(**tool("shell", {"a": 1})),
+        ledger.guard("shell", {"a": 1}),
+    ):
+        raise RuntimeError
+
+
+def test_a_veto_inside_of_another_call_is_no_failure_of_that_one(ledger: RetryLedger) -> None:
+    with pytest.raises(RuntimeError), ledger.guard("inner"):
+        raise RuntimeError
+    with pytest.raises(RetryBlocked), ledger.guard("outer"), ledger.guard("inner"):
+        pytest.fail("the inner call is blocked")
+    assert not ledger.veto("outer").blocked
+
+
 def test_a_guard_of_another_ledger_is_another_call(
     provider: GatedProvider, tracer: Tracer, ledger: RetryLedger, tmp_path: Path
 ) -> None:

@@ -68,7 +68,7 @@ def outcome_of(span: Span, *, failed: bool = False) -> Outcome:
     if span.status != "ERROR" and not span.events and ERROR_TYPE not in span.attributes:
         return "error" if failed else "ok"
     found: Outcome = "error" if failed or span.status == "ERROR" else "ok"
-    for name in _names(span):
+    for name in names_of(span):
         kind = outcome_named(name)
         if kind != "error":
             return kind
@@ -76,7 +76,7 @@ def outcome_of(span: Span, *, failed: bool = False) -> Outcome:
     return found
 
 
-def _names(span: Span) -> Iterator[str]:
+def names_of(span: Span) -> Iterator[str]:
     """Yield the names of what ended the span, the most certain first."""
     error_type = span.attributes.get(ERROR_TYPE)
     if error_type:

@@ -15,6 +15,7 @@ from spangate._dialects._outcome import outcome_named
 from spangate._errors import SpangateError
 from spangate._exits import expected_outcome
 from spangate._ledger.book import Asked, Begun, Book, Ending
+from spangate._ledger.errors import RetryBlocked
 from spangate._records import Outcome
 
 _logger = logging.getLogger("spangate")
@@ -140,6 +141,8 @@ def _ending_by(error: BaseException, code: int | None) -> tuple[Outcome, int | N
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         return expected_outcome(code, timed_out=False), code
+    if isinstance(error, RetryBlocked):
+        return "control_flow", code  # of a call inside: that one is blocked, this one has not failed
     told = getattr(error, "returncode", None)
     if isinstance(told, int) and not isinstance(told, bool):
         code = told

@@ -10,11 +10,13 @@ from typing import Any, Final, TypeAlias
 from spangate import _keys as keys
 from spangate._attempts import recorded_call
 from spangate._dialects import dialect_of
+from spangate._dialects._outcome import names_of
 from spangate._dialects._values import first, text
 from spangate._dialects.process import EXIT_CODE
 from spangate._exits import expected_outcome
 from spangate._ledger.book import Terms
 from spangate._ledger.changed import changes_of
+from spangate._ledger.errors import RetryBlocked
 from spangate._ledger.rows import Attempt
 from spangate._lineage import nearest
 from spangate._records import ABSENT, Exit, Outcome, Span
@@ -95,6 +97,8 @@ def _attempts(run: Run, terms: Terms) -> Iterator[tuple[Span, Attempt]]:
 def _end_of(span: Span, exits: Mapping[Any, Exit]) -> tuple[Outcome, int | None]:
     """Say how a call ended: as the operating system told us if it did, whatever its span says."""
     outcome = dialect_of(span).outcome(span)
+    if outcome == "error" and _is_blocked(span):
+        outcome = "control_flow"
     invocation_id = span.attributes.get(keys.INVOCATION_ID)
     row = exits.get((span.trace_id, span.span_id)) or exits.get(invocation_id)
     if row is None:
@@ -103,6 +107,11 @@ def _end_of(span: Span, exits: Mapping[Any, Exit]) -> tuple[Outcome, int | None]
     expected = expected_outcome(row.code, timed_out=row.timed_out)
     is_cancelled = expected == "error" and outcome == "cancelled"  # which the run knows, and the system does not
     return "cancelled" if is_cancelled else expected, row.code
+
+
+def _is_blocked(span: Span) -> bool:
+    """Say whether a veto ended a span. It must not count as a failure: each veto would put off the end of the next."""
+    return any(name.rpartition(".")[2] == RetryBlocked.__name__ for name in names_of(span))
 
 
 def _owners(
