@@ -90,6 +90,20 @@ def test_an_answer_to_a_remote_call_in_the_same_trace_is_a_run_of_its_own() -> N
     assert shape(runs) == [("agent", ["agent", "tools/call"]), ("execute_tool", ["execute_tool"])]
 
 
+@pytest.mark.parametrize(("its_run", "runs"), [("r1", 1), ("r2", 2), (None, 2)])
+def test_what_a_program_of_a_released_run_recorded_is_judged_with_the_run_again(its_run: str | None, runs: int) -> None:
+    ours: dict[str, Any] = {"spangate.run_id": "r1"}
+    its: dict[str, Any] = {} if its_run is None else {"spangate.run_id": its_run}
+    agent = made("agent", AGENT | ours)
+    program = made("python", ours, parent=agent)
+    chat = made("chat", CHAT | ours, parent=agent)
+    inner = made("inner agent", AGENT | its, parent=program, parent_remote=True)
+    found, outside = recorded_runs([agent, program, chat, inner], starts_known=False)
+    assert len(found) == runs
+    assert found[0].run_id == "r1"
+    assert not outside
+
+
 def stamped(runs: Sequence[str | list[str] | None]) -> list[Span]:
     agent = made("agent", AGENT)
     spans = [agent, *(made("chat", CHAT, parent=agent) for _ in runs[1:])]

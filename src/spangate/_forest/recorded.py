@@ -21,7 +21,8 @@ def recorded_runs(spans: Sequence[Span], starts_known: bool) -> tuple[list[Run],
     """Divide recorded spans into runs, ready to be judged.
 
     Args:
-        spans: the spans of one trace or of several, in the order of their starts. Their roles are set here.
+        spans: the spans of one trace or of several, in the order of their starts. Their roles are set here,
+            and parents that another process of the same run recorded are remote no longer.
         starts_known: whether the recording tells starts, so that spans without an end are known to be open.
 
     Returns:
@@ -32,6 +33,7 @@ def recorded_runs(spans: Sequence[Span], starts_known: bool) -> tuple[list[Run],
     for span in spans:
         classify(span)
     rest = [span for span in spans if not _is_verdict(span)] if judged else spans
+    _connect(rest)
     earlier = _earlier(judged)
     runs: list[Run] = []
     outside = judged
@@ -46,6 +48,16 @@ def recorded_runs(spans: Sequence[Span], starts_known: bool) -> tuple[list[Run],
             runs.append(Run(run_id, part.root, part.spans, "offline", notes, starts_known))
         outside += beside
     return runs, outside
+
+
+def _connect(spans: Sequence[Span]) -> None:
+    """Put what programs of a run recorded below their parents again, as the gate did that judged all of it as one."""
+    remote = [span for span in spans if span.parent_remote and keys.RUN_ID in span.attributes]
+    known = {(span.trace_id, span.span_id): span.attributes.get(keys.RUN_ID) for span in spans} if remote else {}
+    for span in remote:
+        run_id = span.attributes[keys.RUN_ID]
+        if isinstance(run_id, str) and run_id and known.get((span.trace_id, span.parent_id or 0)) == run_id:
+            span.parent_remote = False
 
 
 def _is_verdict(span: Span) -> bool:
