@@ -498,3 +498,17 @@ def test_the_global_provider_is_taken_where_none_is_given(monkeypatch: pytest.Mo
 def test_a_setting_that_is_none_is_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         spangate.run(**settings)
+
+
+def test_a_key_that_a_client_takes_beside_its_parameters_is_not_recorded() -> None:
+    secret, headers = "sk-1234", {"Authorization": "Bearer sk-1234"}
+    with GatedProvider() as provider, spangate.run("tea", max_iters=1, tracer_provider=provider) as run:
+        for it in run.iterations():
+            with it.llm("small", "hi", api_key=secret, extra_headers=headers, max_tokens=9) as call:
+                call.answer("ho")
+            run.halt("done")
+    asked = next(span for span in provider.released if span.name == "agent.llm")
+    assert asked.attributes is not None
+    assert asked.attributes["gen_ai.request.max_tokens"] == 9
+    assert asked.attributes["gen_ai.request.api_key"] == "<redacted>"
+    assert not [span.name for span in provider.released if secret in span.to_json()]

@@ -110,7 +110,8 @@ class Iteration:
             arguments: What it is called with: JSON.
             schema: What it accepts: JSON. A run halts if that changes while it goes on.
             call_id: The id of the call in the model's answer.
-            caused_by: What it follows from: other calls of this run, or ids of their spans.
+            caused_by: What it follows from: other calls of this run, or ids of their spans. The model's call that asked
+                for it has to be among them, or a retry; else the ``causality`` gate refuses the run.
             generation_id: As of a model's call.
         """
         facts = {CALL_ID: call_id, **evidence(caused_by, generation_id)}

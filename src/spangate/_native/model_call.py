@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.trace import SpanKind
 
@@ -16,6 +16,9 @@ from spangate._native.course import Turn
 from spangate._native.loop import Loop
 from spangate._native.work import Work
 from spangate._records import ABSENT
+from spangate._redaction import REDACTED, Redaction
+
+_SECRETS: Final = Redaction()
 
 
 class ModelCall(Work):
@@ -31,7 +34,7 @@ class ModelCall(Work):
         known = {
             OPERATION: "chat",
             "agent.input_hash": self._input_hash,
-            **{f"gen_ai.request.{name}": attribute(value) for name, value in request.params.items()},
+            **_parameters(request.params),
             **fingerprint(request, source="explicit"),
             **(_content(request) if loop.recorder.records_content else {}),
             **facts,
@@ -86,6 +89,18 @@ class ModelCall(Work):
         )
         if self._loop.recorder.records_content:
             self._set({genai.OUTPUT: written(answer_of(text, calls, finish_reason))})
+
+
+def _parameters(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as attributes. Clients take keys and headers beside them, which are nobody's to record."""
+    return {f"gen_ai.request.{name}": _parameter(name, value) for name, value in params.items()}
+
+
+def _parameter(name: str, value: Any) -> Any:
+    if _SECRETS.covers(name):
+        return REDACTED
+    shown = attribute(value)
+    return shown if shown is value else _SECRETS.of_text(shown)  # not in the value, which may hold itself many times
 
 
 def _content(request: Request) -> dict[str, str]:
