@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -44,6 +45,7 @@ def place_in(top: Path, path: str | bytes | PathLike[str] | PathLike[bytes], *, 
     asked = top / text
     try:
         place = asked.resolve() if follows else asked.parent.resolve() / asked.name
+        _refuse_circle(place if follows else place.parent)
     except (OSError, RuntimeError) as error:  # links that lead in a circle, a name that is too long
         raise PathError(f"{shown(text)!r} leads nowhere: {error}") from None
     if asked.name in ("", "..") or not place.is_relative_to(top) or place == top:
@@ -51,6 +53,15 @@ def place_in(top: Path, path: str | bytes | PathLike[str] | PathLike[bytes], *, 
     if any(part.casefold() == _GIT for part in place.relative_to(top).parts):
         raise PathError(f"{shown(text)!r} is git's own")
     return place
+
+
+def _refuse_circle(place: Path) -> None:
+    """Raise where links lead in a circle: from Python 3.13 on, to resolve them does not."""
+    try:
+        place.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
 
 
 def name_in(top: Path, place: Path) -> str:
