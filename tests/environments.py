@@ -37,6 +37,8 @@ REQUIREMENTS: Final = {
         *("opentelemetry-sdk==1.45.2", "opentelemetry-exporter-otlp==1.45.2", "opentelemetry-distro==0.66b2"),
         *("opentelemetry-configuration==0.66b2", "gunicorn==27.0.1", "uvicorn==0.54.0"),
     ),
+    "phoenix": ("arize-phoenix==20.26.1",),
+    "mlflow": ("mlflow==3.17.2",),
 }
 """What each needs beside the dependencies of spangate itself. Only what is pinned stays what it is."""
 
