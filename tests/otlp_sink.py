@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -40,17 +41,19 @@ Take = Callable[[ExportTraceServiceRequest | ExportLogsServiceRequest], bool]
 
 
 class Sink:
-    """What arrived at a receiver. ``refusals`` is how many requests it is still to refuse."""
+    """What arrived at a receiver. It is still to refuse ``refusals`` requests, and takes ``pause_s`` for each."""
 
     def __init__(self) -> None:
         self.endpoint = ""
         self.requests: list[ExportTraceServiceRequest] = []
         self.log_requests: list[ExportLogsServiceRequest] = []
         self.refusals = 0
+        self.pause_s = 0.0
         self._lock = threading.Lock()
 
     def take(self, request: ExportTraceServiceRequest | ExportLogsServiceRequest) -> bool:
         """Keep a request, or refuse it."""
+        time.sleep(self.pause_s)
         with self._lock:
             if self.refusals:
                 self.refusals -= 1
@@ -109,10 +112,10 @@ def plain(value: AnyValue) -> Any:
 
 
 @contextmanager
-def http_sink() -> Iterator[Sink]:
+def http_sink(port: int = 0) -> Iterator[Sink]:
     """Run a receiver of OTLP/HTTP as long as the block. Its endpoint is the URL of the traces."""
     sink = Sink()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(sink.take))
+    server = ThreadingHTTPServer(("127.0.0.1", port), _handler(sink.take))
     server.daemon_threads = True
     sink.endpoint = f"http://127.0.0.1:{server.server_address[1]}/v1/traces"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)

@@ -158,7 +158,7 @@ def test_in_a_hurry_there_is_one_try() -> None:
 @pytest.mark.parametrize(
     ("error", "calls"),
     [
-        pytest.param(ConnectionError(), TRIES, id="a backend that is away is tried again"),
+        pytest.param(PermissionError(), TRIES, id="what may be accepted in a moment is tried again"),
         pytest.param(ValueError(), 1, id="a span that cannot be written is not"),
         pytest.param(SystemExit(), TRIES, id="not even this ends the thread"),
     ],

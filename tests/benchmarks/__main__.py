@@ -10,6 +10,7 @@ from typing import Final
 
 from tests.benchmarks import (
     check,
+    collector,
     hooks,
     judge,
     memory,
@@ -28,6 +29,7 @@ from tests.benchmarks._rows import Row, table
 BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "hooks": hooks.rows,
     "pipeline": pipeline.rows,
+    "collector": collector.rows,
     "root_end": root_end.rows,
     "slow_exporter": slow_exporter.rows,
     "memory": memory.rows,

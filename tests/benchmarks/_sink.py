@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,7 +58,10 @@ class _Handler(BaseHTTPRequestHandler):
     counts: ClassVar[dict[str, int]] = {}
 
     def do_POST(self) -> None:
-        request = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        request = ExportTraceServiceRequest.FromString(body)
         scopes = (scope for resource in request.resource_spans for scope in resource.scope_spans)
         self.counts[self.path] = self.counts.get(self.path, 0) + sum(len(scope.spans) for scope in scopes)
         self._answer(b"")

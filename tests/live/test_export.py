@@ -255,15 +255,15 @@ def test_a_dead_exporter_loses_nothing_silently(caplog: pytest.LogCaptureFixture
 
 def test_an_exporter_that_raises_is_tried_again_and_named(caplog: pytest.LogCaptureFixture) -> None:
     def breaks(_call: int, _spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        raise ConnectionError("no route")
+        raise PermissionError("no route")
 
     probe = Probe(breaks)
     gated = Gated(exporter=probe)
     gated.ended("other")
     assert not gated.flush()
     assert len(probe.calls) == TRIES
-    assert gated.gate.losses == {"raised ConnectionError": 1}
-    told = "1 span lost so far: the exporter raised ConnectionError (reason 'raised ConnectionError')"
+    assert gated.gate.losses == {"raised PermissionError": 1}
+    told = "1 span lost so far: the exporter raised PermissionError (reason 'raised PermissionError')"
     assert told in [record.message for record in caplog.records]
 
 

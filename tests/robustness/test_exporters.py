@@ -42,6 +42,7 @@ class Hanging(SpanExporter):
 @pytest.fixture
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spangate._release.tries.BACKOFF_S", 0.001)
+    monkeypatch.setattr("spangate._release.tries.LONGEST_PAUSE_S", 0.001)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_what_fails_twice_is_sent_again_and_nothing_is_lost(fault: Any) -> None:
     ("fault", "reason"),
     [
         (FAILURE, "refused"),
-        (ConnectionError, "raised ConnectionError"),
+        (PermissionError, "raised PermissionError"),
         (ValueError, "raised ValueError"),
         (SystemExit, "raised SystemExit"),
     ],
@@ -102,6 +103,16 @@ def test_what_always_fails_is_lost_by_its_reason_and_a_flush_says_so(fault: Any,
     healthy(gated, "two")
     assert not gated.flush()
     assert gated.told == {"one": "pass", "two": "pass"}
+
+
+@pytest.mark.usefixtures("_no_pauses")
+def test_a_backend_that_cannot_be_reached_is_waited_for() -> None:
+    probe = Probe(answers(*[ConnectionError] * 40, SUCCESS))
+    gated = Gated(exporter=probe)
+    healthy(gated)
+    assert gated.flush()
+    assert len(probe.calls) == 41
+    assert gated.gate.losses == {}
 
 
 @pytest.mark.usefixtures("_no_pauses")

@@ -24,6 +24,8 @@ CHUNK_SPANS = 512
 """Spans of one export call at most, as the batch processor's default."""
 CHUNK_BYTES = 2 << 20
 """Bytes of one export call, by our measure: half of what a gRPC receiver takes by default (4 MiB)."""
+_LEAST_BYTES = 64 << 10
+"""Bytes of one export call to a receiver that takes less, as many a proxy before it does, at least."""
 LINGER_S = 0.1
 """How long parcels wait at most for those that are being decided: two threads that compute slow each other down."""
 
@@ -32,6 +34,11 @@ _STRIDE = 64
 
 _logger = logging.getLogger("spangate")
 _STOP = object()
+
+
+def _weight(row: Row) -> int:
+    parcel, start, stop = row
+    return sum(parcel.sizes[start:stop])
 
 
 class Sender:
@@ -55,6 +62,7 @@ class Sender:
         self._line = Line()
         self._in_hand: dict[Parcel, int] = {}
         self._tries.reset()
+        self._chunk_bytes = CHUNK_BYTES
         self._all_here = threading.Event()
         self._all_here.set()
         self._taken_in = self._dealt_with = 0  # bytes; each of these four is written by one thread alone
@@ -178,7 +186,7 @@ class Sender:
     def _send(self, parcels: Sequence[Parcel]) -> None:
         self._in_hand.update(dict.fromkeys(parcels, 0))
         instead: list[Parcel] = []
-        for chunk in chunks(parcels, CHUNK_SPANS, CHUNK_BYTES):
+        for chunk in chunks(parcels, CHUNK_SPANS, self._chunk_bytes):
             self._rest()
             for (parcel, start, stop), refusal in self._offer([row for row in chunk if row[0] in self._in_hand]):
                 if parcel not in self._in_hand:
@@ -209,13 +217,22 @@ class Sender:
                 _logger.error("spans could not be made ready to leave", exc_info=error)
                 yield row, Refusal("defect")
         refusal = self._tries.export([span for _, spans in ready for span in spans])
-        is_by_itself = refusal is not None and refusal.is_choked and len(ready) > 1
+        if refusal is not None and refusal.nature == "too_large":
+            self._chunk_bytes = max(sum(map(_weight, due)) // 2, _LEAST_BYTES)
+        is_by_itself = refusal is not None and refusal.nature in {"choked", "too_large"} and len(ready) > 1
         for row, spans in ready:
-            yield row, self._tries.export(spans) if is_by_itself else refusal
+            yield row, self._in_portions(spans, self._tries.export(spans) if is_by_itself else refusal)
         for _, spans in ready:
             while spans:  # many at once would keep the interpreter busy for long
                 del spans[-_STRIDE:]
                 self._rest()
+
+    def _in_portions(self, spans: list[Any], refusal: Refusal | None) -> Refusal | None:
+        """Export spans that were too many for one call in halves, and their halves."""
+        if refusal is None or refusal.nature != "too_large" or len(spans) == 1:
+            return refusal
+        halves = spans[: len(spans) // 2], spans[len(spans) // 2 :]
+        return next(filter(None, (self._in_portions(half, self._tries.export(half)) for half in halves)), None)
 
     def _made_ready(self, row: Row) -> list[Any]:
         parcel, start, stop = row

@@ -10,10 +10,13 @@ from opentelemetry.context import attach, detach
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from spangate._release.chunks import Refusal
+from spangate._sdk.reasons import listening, reason_of
 from spangate._sdk.takeover import silenced
 
 _CHOKED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What an exporter raises that cannot write a span, as against one that cannot reach its backend."""
+_PASSING = frozenset({"ConnectionError", "Timeout", "TimeoutError", "TransportError"})
+"""What the standard library, requests and httpx raise where nobody answers; by name, since we need neither library."""
 
 
 def attempt(act: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -31,7 +34,19 @@ def attempt(act: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 def try_export(export: Callable[[Sequence[Any]], SpanExportResult], spans: Sequence[Any]) -> Refusal | None:
     """Export some spans. Returns None if they were accepted."""
-    result, error = attempt(partial(export, spans))
+    with listening() as heard:
+        result, error = attempt(partial(export, spans))
     if error is not None:
-        return Refusal(f"raised {type(error).__name__}", isinstance(error, _CHOKED))
-    return Refusal("refused") if result is SpanExportResult.FAILURE else None
+        return _raised(error)
+    if result is not SpanExportResult.FAILURE:
+        return None
+    reason = reason_of(heard)
+    return Refusal(reason.word, reason.nature, reason.said)
+
+
+def _raised(error: BaseException) -> Refusal:
+    why = f"raised {type(error).__name__}"
+    if isinstance(error, _CHOKED):
+        return Refusal(why, "choked", str(error))
+    is_passing = any(kind.__name__ in _PASSING for kind in type(error).__mro__)
+    return Refusal(why, "passing" if is_passing else "unknown", str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from spangate._buffer.tree import SPAN_OVERHEAD
 from spangate._release.leaving import Leaving
@@ -43,10 +43,15 @@ class Parcel:
 
 
 class Refusal(NamedTuple):
-    """Why the exporter did not take some spans, and whether that is because of a span among them."""
+    """Why the exporter did not take some spans, and of which nature that is.
+
+    ``choked``: it cannot write a span among them. ``too_large``: they are too many for one call. ``passing``: it may
+    take the same spans later. ``lasting``: it will not. ``said`` is what it said itself.
+    """
 
     why: str
-    is_choked: bool = False
+    nature: Literal["unknown", "choked", "too_large", "passing", "lasting"] = "unknown"
+    said: str = ""
 
 
 Row: TypeAlias = tuple[Parcel, int, int]
