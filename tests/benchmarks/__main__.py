@@ -19,6 +19,7 @@ from tests.benchmarks import (
     slow_exporter,
     spawn,
     stall,
+    tape,
     wire,
     worktree,
 )
@@ -37,6 +38,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "wire": wire.rows,
     "receiver": receiver.rows,
     "check": check.rows,
+    "tape": tape.rows,
     "worktree": worktree.rows,
 }
 

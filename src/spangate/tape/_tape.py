@@ -7,10 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from typing import Any, Final, TypeVar
 
 from spangate._canonical import text_hash
 from spangate.tape._cassette import digest_of
@@ -22,6 +19,7 @@ from spangate.tape._streams import arecorded, areplayed, recorded, replayed
 from spangate.tape._tools import Options, Schema, taped
 from spangate.tape._values import written
 
+Own = TypeVar("Own", bound="Tape")
 Value = TypeVar("Value")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Dump = Callable[[Any], Any]
@@ -198,7 +196,7 @@ class Tape(ABC):
     def close(self) -> None:
         """End the tape."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: Own) -> Own:
         return self
 
     def __exit__(
