@@ -20,6 +20,13 @@ from typing import Literal
 
 from spangate._redaction import SECRET_KEYS
 from spangate.tape._cassette import Cassette, Decision, Header, read_cassette
+from spangate.tape._clients import (
+    httpx2_async_transport,
+    httpx2_transport,
+    httpx_async_transport,
+    httpx_transport,
+    patch_httpx,
+)
 from spangate.tape._errors import (
     CassetteError,
     CassetteLockedError,
@@ -51,6 +58,11 @@ __all__ = [
     "Report",
     "Tape",
     "TapeError",
+    "httpx2_async_transport",
+    "httpx2_transport",
+    "httpx_async_transport",
+    "httpx_transport",
+    "patch_httpx",
     "read_cassette",
     "record",
     "replay",

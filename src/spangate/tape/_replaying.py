@@ -88,6 +88,7 @@ class Replaying(Tape):
         for decision in self._decisions:
             self._waiting[decision.key].append(decision)
         self._misses: list[ReplayMiss] = []
+        self._hidden: list[ReplayMiss] = []
         self._other: dict[str, None] = {}
 
     def _decide(self, key: str, kind: str, payload: Mapping[str, Any]) -> Pending:
@@ -111,6 +112,11 @@ class Replaying(Tape):
             nearest=None if nearest is None else nearest.key,
             difference=None if nearest is None else first_difference(nearest.payload, payload),
         )
+
+    def hide(self, miss: ReplayMiss) -> None:
+        """Keep a miss that somebody else's client turns into an error of its own, to be raised at the end."""
+        with self._looking:
+            self._hidden.append(miss)
 
     def _left(self) -> list[Decision]:
         waiting = {id(one) for decisions in self._waiting.values() for one in decisions}
@@ -151,6 +157,8 @@ class Replaying(Tape):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._hidden and not isinstance(error, ReplayMiss):
+            raise self._hidden[0] from error
         if error is None:  # what ended the program early says more than what was left
             self.close()
 
