@@ -51,6 +51,11 @@ SAYS = {
         "budget.ceiling: input tokens: ",
         " > 100\n  exported: refused invoke_agent umbrella\n",
     ],
+    "record_replay.py": ["recorded: It is sunny.\nreplayed: It is sunny.\nthe same digest: True\n"],
+    "record_replay.py --broken": [
+        "0 of 3 decisions agreed before it; nearest is llm:",
+        "$.messages[0].content: 'What is the weather in Paris?' was recorded, 'How is Paris?' is here\n",
+    ],
     "retry_veto.py": [
         "tests: exit 1\ntests: exit 0\n",
         "tests: exit 1\nblocked: the same call failed with exit code 1, on this very tree\n",

@@ -28,7 +28,7 @@ LAYERS = {
     "buffer": "_buffer",
     "effects": """
         _arrival _asking _attach _git _hosts _ledger _log_telemetry _native _pace _paths _policy _receiver
-        _recording.source _repeatable _sdk _side_store _telemetry _worktree archive files ledger process wire""",
+        _recording.source _repeatable _sdk _side_store _telemetry _worktree archive files ledger process tape wire""",
     "adapter": "_adapter _completion_hook _stamp",
     "release": "_release",
     "settling": "_settle",
@@ -54,7 +54,15 @@ EXCEPTIONS = {
 THREADING = {
     *("_buffer.held", "_ledger.store", "_log_processor", "_log_telemetry", "_native.course", "_receiver.door"),
     *("_receiver.server", "_release", "_release.flush", "_release.line", "_release.outlet", "_release.tries"),
-    *("_settle.watches", "_settle.worker", "_telemetry", "_worktree"),
+    *(
+        "_settle.watches",
+        "_settle.worker",
+        "_telemetry",
+        "_worktree",
+        "tape._recording",
+        "tape._replaying",
+        "tape._tape",
+    ),
 }
 """Who may know of threads: the lock, the threads with what they hand each other, and the counts of all threads."""
 

@@ -20,6 +20,7 @@ from tests.benchmarks import (
     slow_exporter,
     spawn,
     stall,
+    tape,
     wire,
     worktree,
 )
@@ -39,6 +40,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "wire": wire.rows,
     "receiver": receiver.rows,
     "check": check.rows,
+    "tape": tape.rows,
     "worktree": worktree.rows,
 }
 

@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "run": "Run an agent command, and judge what it records.",
     "check": "Judge recorded runs.",
     "tree": "Show recorded runs as trees, with what is wrong in them.",
+    "tape": "Look into recorded decisions: what a replay gives.",
     "ledger": "See what tools were called with, and why a call is blocked.",
     "demo": "See the gate at work on a small agent, without network or key.",
 }

@@ -1,0 +1,1 @@
+"""Decisions recorded and replayed."""
