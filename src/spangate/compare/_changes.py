@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from spangate._records import Span
 from spangate._run import Run
-
 from spangate.compare._rules import Allowance, Kind
 
 Aligned: TypeAlias = tuple["Span | None", "Span | None"]
