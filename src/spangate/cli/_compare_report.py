@@ -75,9 +75,7 @@ def _lines(runs: Runs, found: Comparison | None, files: tuple[str, str], style: 
     lines += [f"  {style(reason, 'fail')}: {REASONS[reason]}" for reason in found.reasons]
     if found.declared:
         models = ", ".join(shown(model) for model in found.declared)
-        lines.append(
-            f"  {style('declared', 'warn')}: the model {models} comes from the configuration; nobody observed it"
-        )
+        lines.append(f"  {style('declared', 'warn')}: the model is {models} by the configuration; nobody observed it")
     if found.path and found.comparable:
         lines.append(f"  {style('path', 'warn')}: other models or tools were called: spangate diff shows which")
     if found.pairs:
@@ -89,7 +87,8 @@ def _lines(runs: Runs, found: Comparison | None, files: tuple[str, str], style: 
 
 
 def _pair_line(pair: Pair, style: Style) -> str:
-    return f"{_named(pair)}{'' if pair.first else ' (later)'}: {', '.join(_result(one, pair, style) for one in pair.results)}"
+    results = ", ".join(_result(one, pair, style) for one in pair.results)
+    return f"{_named(pair)}{'' if pair.first else ' (later)'}: {results}"
 
 
 def _named(pair: Pair) -> str:

@@ -46,9 +46,9 @@ def two_recordings(first: str, second: str) -> list[Runs]:
 
     Exits with 2 and a line on standard error if a file cannot be read, with 3 if there is no run in one.
     """
+    if first == second == STDIN:
+        raise click.UsageError("only one of the two can be standard input")
     try:
-        if first == second == STDIN:
-            raise NoRuns("only one of the two can be standard input", UNREADABLE)
         return paired(recorded(first), recorded(second))
     except NoRuns as error:
         say(f"error: {error}")

@@ -75,7 +75,7 @@ class Comparison:
 
     pairs: tuple[Pair, ...]
     joined_by: JoinedBy
-    reasons: tuple[str, ...]
+    reasons: tuple[Reason, ...]
     declared: tuple[str, ...] = ()
     path: bool = False
 
