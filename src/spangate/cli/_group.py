@@ -13,6 +13,7 @@ from spangate._version import __version__
 COMMANDS: Final = {
     "run": "Run an agent command, and judge what it records.",
     "check": "Judge recorded runs.",
+    "compare": "Say whether two recorded runs asked the same, so that they may be compared.",
     "tree": "Show recorded runs as trees, with what is wrong in them.",
     "tape": "Look into recorded decisions: what a replay gives.",
     "ledger": "See what tools were called with, and why a call is blocked.",
