@@ -192,13 +192,13 @@ def _as_json(row: Row, findings: Sequence[Finding]) -> dict[str, Any]:
         "start_ns": span.start_ns,
         "duration_ns": None if span.end_ns is None else span.end_ns - span.start_ns,
         "outcome": dialect_of(span).outcome(span),
-        "input_tokens": _plain(usage.input),
-        "output_tokens": _plain(usage.output),
+        "input_tokens": plain_number(usage.input),
+        "output_tokens": plain_number(usage.output),
         "findings": [finding.code for finding in findings],
     }
 
 
-def _plain(value: Any) -> int | float | str | None:
+def plain_number(value: Any) -> int | float | str | None:
     """Return a recorded number as JSON can hold it: what is no number stays visible as text."""
     if value is None or value is ABSENT:
         return None

@@ -1,0 +1,57 @@
+"""``spangate report``: writes recorded runs, with what is wrong in them, as a page to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from spangate.cli._options import policy_option
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@policy_option
+@click.option("--against", metavar="FILE", help="Show what differs from the runs of this recording.")
+@click.option("--allow", metavar="FILE", help="Differences that may be (TOML), as for spangate diff.")
+@click.option(
+    "-o", "--output", metavar="FILE", default="report.html", show_default=True, help="The page; - is standard output."
+)
+def command(files: Sequence[str], gates: Sequence[Any], against: str | None, allow: str | None, output: str) -> None:
+    """Write every agent run in each FILE as one page to read in a browser; - is standard input.
+
+    The page says which runs are refused, why, and what to do about it; it shows each run as a tree beside its time
+    line, what was recorded about each span, what was used and where the time went. It is one file that loads nothing:
+    it can be opened from disk or from the artefacts of a CI job. Values under keys that look like secrets are left out.
+    A page that is there is replaced.
+
+    \b
+    Exit code:
+      0  the page is written, whatever the verdicts are
+      2  a file cannot be read or written, or the command is wrong
+      3  there is no agent run in the input
+
+    \b
+    Examples:
+      spangate report traces.jsonl
+      spangate report --policy gates.toml -o run.html traces.jsonl
+      spangate report --against yesterday.jsonl -o changes.html today.jsonl
+      kubectl logs agent | spangate report -o - - > run.html
+    """  # noqa: D301  click wants the backspace itself, which keeps the lines below it
+    from spangate.cli._console import NO_RUN, say
+    from spangate.cli._recordings import Tally, judged
+    from spangate.cli._report.data import Judged
+    from spangate.cli._report.overview import Overview
+    from spangate.cli._report.page import Page, written
+    from spangate.cli._report.texts import visible
+    from spangate.cli._written import write_whole
+
+    tally, overview = Tally(), Overview(gates)
+    for run, verdict in judged(files, gates, tally):
+        overview.add(Judged(run, verdict))
+    code = tally.exit_code(failed=False)
+    if tally.runs:
+        notes = [f"{visible(name)} could not be read: its runs are not here." for name in tally.unreadable]
+        write_whole(output, written(Page([*map(visible, files)], overview, notes)))
+    raise SystemExit(code)
