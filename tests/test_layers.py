@@ -23,7 +23,7 @@ LAYERS = {
         _attempts _causes _cites _compact _dialects _exits _failures _fingerprint _forest _interludes _journal _lineage
         _log_evidence _loops _membership _payload _surroundings _timing _usage _verdict""",
     "recordings": "_otlp _recording",
-    "gates": "gates",
+    "gates": "gates compare",
     "judge": "_judge _pinned",
     "buffer": "_buffer",
     "effects": """

@@ -1,0 +1,1 @@
+"""Two runs side by side: whether they may be compared, and what changed between them."""
