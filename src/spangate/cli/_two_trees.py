@@ -14,8 +14,7 @@ from spangate.cli._tree_report import MAX_RAILS
 from spangate.compare._alignment import align
 
 Standing: TypeAlias = Literal["same", "changed", "added", "dropped"]
-MARKS: Final[dict[Standing, str]] = {"same": " ", "changed": "~", "added": "+", "dropped": "-"}
-"""What tells a standing on a terminal."""
+STANDINGS: Final[tuple[Standing, ...]] = ("same", "changed", "added", "dropped")
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class Group:
 
     verdict: Literal["pass", "fail"]
     heading: str
+    where: str = ""
     codes: Sequence[str] = ()
     cluster: str | None = None
     number: int = 0
@@ -112,4 +113,6 @@ class Overview:
         codes = [*dict.fromkeys(finding.code for finding in verdict.failures)]
         known = ADVICE.get(codes[0])
         heading = self._texts.name(codes[0]) if known is None else known.meaning
-        return Group("fail", heading, [*map(self._texts.name, codes)], verdict.cluster)
+        span = verdict.failures[0].span
+        where = "" if span is None else self._texts.name(span.name)
+        return Group("fail", heading, where, [*map(self._texts.name, codes)], verdict.cluster)

@@ -14,12 +14,11 @@ from spangate._units import duration
 from spangate.cli._report.texts import Texts
 from spangate.cli._timing_report import between, longest
 from spangate.cli._tree_report import plain_number, rows
-from spangate.cli._two_trees import Pair, Standing, pairs
+from spangate.cli._two_trees import STANDINGS, Pair, Standing, pairs
 
 MAX_HOLES: Final = 50
 """So many holes are drawn, the longest."""
 _MOST_EXACT: Final = 1 << 53
-STANDINGS: Final[tuple[Standing, ...]] = ("same", "changed", "added", "dropped")
 
 
 @dataclass(frozen=True, slots=True)

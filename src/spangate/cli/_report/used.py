@@ -58,9 +58,10 @@ def budget_bars(run: Run, gates: Iterable[Gate], texts: Texts) -> list[Bar]:
 
 def _against(what: str, limit: float, used: Sum[int] | Sum[float]) -> Bar:
     known = used.known
-    share = f", {known / limit:.0%} of it" if limit else ""
+    share = f", {known / limit:.0%} of it" if limit and known else ""
     floor = "at least " if used.gap else ""
-    words = f"{floor}{_number(known)} of {_number(limit)} allowed{share}"
+    is_known = known or not used.gap
+    words = f"{floor}{_number(known)} of {_number(limit)} allowed{share}" if is_known else f"{_number(limit)} allowed"
     return Bar(what, words, min(1.0, known / limit) if limit else float(known > 0), known > limit, used.gap)
 
 

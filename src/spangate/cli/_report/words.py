@@ -45,7 +45,6 @@ def facts(judged: Judged) -> Iterator[tuple[str, str]]:
     yield "Began", f"{began:%Y-%m-%d %H:%M:%S} UTC"
     yield "Run", verdict.run_id
     yield "Trace", root.hex_trace_id
-    yield "Trigger", verdict.trigger.replace("_", " ")
     yield "Policy", verdict.policy
     yield "Cluster", verdict.cluster or ""
     yield "Supersedes", verdict.supersedes or ""

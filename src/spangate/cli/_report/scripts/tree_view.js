@@ -3,6 +3,7 @@
 // page holds some screens of rows.
 
 const OVERSCAN = 12;
+const LEAST_BAND = 0.004; // narrower ones would be lines, and say nothing
 const MAX_INDENT = 24;
 const MAX_PRINTED = 2000;
 const FLAGS = { fail: "✕", warn: "!", not_evaluable: "?" };
@@ -32,7 +33,8 @@ class TreeView {
 
   bands() {
     const lane = el("div", { class: "lane" });
-    for (const hole of this.tree.data.holes) lane.append(this.bar("band", hole.start, hole.length, hole.words));
+    const seen = this.tree.data.holes.filter((hole) => hole.length > LEAST_BAND * this.tree.length);
+    for (const hole of seen) lane.append(this.bar("band", hole.start, hole.length, hole.words));
     return el("div", { class: "bands", "aria-hidden": "true" }, lane);
   }
 
