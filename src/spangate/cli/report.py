@@ -39,19 +39,15 @@ def command(files: Sequence[str], gates: Sequence[Any], against: str | None, all
       spangate report --against yesterday.jsonl -o changes.html today.jsonl
       kubectl logs agent | spangate report -o - - > run.html
     """  # noqa: D301  click wants the backspace itself, which keeps the lines below it
-    from spangate.cli._console import NO_RUN, say
-    from spangate.cli._recordings import Tally, judged
-    from spangate.cli._report.data import Judged
-    from spangate.cli._report.overview import Overview
-    from spangate.cli._report.page import Page, written
-    from spangate.cli._report.texts import visible
-    from spangate.cli._written import write_whole
+    from spangate.cli._console import UNREADABLE
+    from spangate.cli._recordings import Tally
+    from spangate.cli._report.written import page_of, write
 
-    tally, overview = Tally(), Overview(gates)
-    for run, verdict in judged(files, gates, tally):
-        overview.add(Judged(run, verdict))
+    if allow is not None and against is None:
+        raise click.UsageError("--allow goes with --against")
+    if against is not None and len(files) > 1:
+        raise click.UsageError("--against compares one FILE with another: name one")
+    tally = Tally()
+    page = page_of(files, gates, tally)
     code = tally.exit_code(failed=False)
-    if tally.runs:
-        notes = [f"{visible(name)} could not be read: its runs are not here." for name in tally.unreadable]
-        write_whole(output, written(Page([*map(visible, files)], overview, notes)))
-    raise SystemExit(code)
+    raise SystemExit(code if page is None or write(page, output) else UNREADABLE)

@@ -79,7 +79,7 @@ def written(page: Page) -> Iterator[str]:
     style = files.joinpath("style.css").read_text("utf-8")
     scripts = [files.joinpath("scripts", name).read_text("utf-8") for name in _SCRIPTS]
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(_PACKAGE, ""), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False
+        loader=jinja2.PackageLoader(_PACKAGE, ""), autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
     )
     environment.filters["sentence_case"] = lambda text: text[:1].upper() + text[1:]
     yield from environment.get_template("page.html").generate(

@@ -42,7 +42,7 @@ class Clock:
     parts: Sequence[Bar] = ()
     roles: Sequence[Bar] = ()
     holes: Sequence[str] = ()
-    more: str = ""
+    hole_count: str = ""
     left_out: Sequence[str] = ()
 
 
@@ -88,15 +88,19 @@ def clock_of(run: Run, gates: Iterable[Gate], texts: Texts) -> Clock:
     if account.blind:
         return Clock(account.blind)
     shown = longest(account.holes, MAX_HOLES)
-    hidden = len(account.holes) - len(shown)
     return Clock(
         wall=duration(account.wall_ns),
         parts=[*_parts(account, gates)],
         roles=[*_roles(account)],
         holes=[f"{duration(hole.length_ns)} {texts.name(between(hole))}" for hole in shown],
-        more=f"and {counted(hidden, 'shorter one')}" if hidden else "",
+        hole_count=_hole_count(len(account.holes), len(shown)),
         left_out=[f"{texts.name(span.name)}: {why}" for span, why in account.left_out[:MAX_HOLES]],
     )
+
+
+def _hole_count(holes: int, shown: int) -> str:
+    count = f"{holes:,} untraced stretch{'' if holes == 1 else 'es'}"
+    return count if holes == shown else f"{count}, the {shown:,} longest of them"
 
 
 def _parts(account: Times, gates: Iterable[Gate]) -> Iterator[Bar]:

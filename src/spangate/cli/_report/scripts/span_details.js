@@ -5,11 +5,10 @@ const FOLDED_ABOVE = 600;
 const ADDED_WORDS = { added: "Only in this run", dropped: "Only in the other run", changed: "Differs from the other run" };
 
 class SpanDetails {
-  constructor(tree, details, key, onClose) {
-    Object.assign(this, { tree, details });
+  constructor(tree, details, key, depth, { onClose, onZoom }) {
+    Object.assign(this, { tree, details, depth, onClose, onZoom });
     this.element = el("aside", { class: "details", tabindex: "-1", "aria-labelledby": `${key}-details-title`, hidden: true });
     this.titleId = `${key}-details-title`;
-    this.onClose = onClose;
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
@@ -25,10 +24,12 @@ class SpanDetails {
   show(row) {
     const close = el("button", { type: "button", class: "button close" }, "Close");
     close.addEventListener("click", () => this.onClose());
-    const title = el("h4", { id: this.titleId }, bdi(this.tree.name(row)));
+    const zoom = el("button", { type: "button", class: "button" }, "Stretch time line");
+    zoom.addEventListener("click", () => this.onZoom(row));
+    const title = el(`h${this.depth}`, { id: this.titleId, class: "head" }, bdi(this.tree.name(row)));
     const told = this.details(row);
     const body = told ? this.told(row, told) : [el("p", { class: "quiet" }, "What was recorded about this span is not in the page, which would be too large. It is in the recording.")];
-    this.element.replaceChildren(title, close, ...this.standing(row), ...this.findings(row), ...body);
+    this.element.replaceChildren(title, close, el("p", { class: "acts" }, zoom), ...this.standing(row), ...this.findings(row), ...body);
     this.element.hidden = false;
     this.element.scrollTop = 0;
   }
@@ -64,7 +65,11 @@ class SpanDetails {
   }
 
   part(heading, content) {
-    return content ? [el("h5", {}, heading), content] : [];
+    return content ? [this.heading(heading), content] : [];
+  }
+
+  heading(text) {
+    return el(`h${this.depth + 1}`, { class: "sub" }, text);
   }
 
   event(event) {
@@ -97,7 +102,7 @@ class SpanDetails {
     const differ = rows.filter(([, left, right]) => JSON.stringify(left) !== JSON.stringify(right));
     const same = rows.filter(([, left, right]) => JSON.stringify(left) === JSON.stringify(right));
     return [
-      el("h5", {}, "What differs"),
+      this.heading("What differs"),
       this.table(differ),
       el("details", { class: "more" }, el("summary", {}, `${counted(same.length, "value")} that ${same.length === 1 ? "is" : "are"} the same`), this.pairs(same.map(([key, left]) => [key, left]), true)),
     ];

@@ -7,17 +7,21 @@ const KEYS = [
   ["→ ←", "open and close, or go to the children and the parent"],
   ["Enter", "show what was recorded about the span"],
   ["n p", "next and previous finding"],
+  ["z", "stretch the time line over the span, and back"],
   ["* Home End", "open all siblings, go to the first and the last span"],
   ["Esc", "close the details"],
 ];
 
 class Trace {
   constructor(place) {
-    const { run, name } = place.dataset;
+    const { run, name, depth } = place.dataset;
     const data = PageData.tree(run);
     this.tree = new SpanTree(data);
     this.view = new TreeView(this.tree, run, name, (row, isAsked) => this.choose(row, isAsked));
-    this.details = new SpanDetails(this.tree, PageData.details(run, data.chunk), run, () => this.close());
+    this.details = new SpanDetails(this.tree, PageData.details(run, data.chunk), run, Number(depth), {
+      onClose: () => this.close(),
+      onZoom: (row) => this.view.zoom(row),
+    });
     this.stage = el("div", { class: "stage" }, this.view.element, this.details.element);
     place.append(this.toolbar(run), this.stage, this.legend(), this.keys());
     this.view.refresh();

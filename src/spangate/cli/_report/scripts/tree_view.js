@@ -3,7 +3,7 @@
 // page holds some screens of rows.
 
 const OVERSCAN = 12;
-const LEAST_BAND = 0.004; // narrower ones would be lines, and say nothing
+const LEAST_BAND = 0.01; // narrower ones would be lines, and say nothing
 const MAX_INDENT = 24;
 const MAX_PRINTED = 2000;
 const FLAGS = { fail: "✕", warn: "!", not_evaluable: "?" };
@@ -14,9 +14,11 @@ const MILD = new Set(["cancelled", "control_flow"]);
 class TreeView {
   // `onChoose` is told of the row that was chosen, and whether that was asked for (Enter, a click) or came by moving.
   constructor(tree, run, name, onChoose) {
-    Object.assign(this, { tree, run, onChoose, active: 0, chosen: -1 });
+    Object.assign(this, { tree, run, onChoose, active: 0, chosen: -1, window: [0, tree.length] });
     this.list = el("div", { role: "tree", class: "tree", tabindex: "0", "aria-label": `Spans of ${name}` });
-    this.scroller = el("div", { class: "scroller" }, this.bands(), this.list);
+    this.bands = el("div", { class: "bands", "aria-hidden": "true" });
+    this.scroller = el("div", { class: "scroller" }, this.bands, this.list);
+    this.ticks = el("span", { class: "ticks" });
     this.element = el("div", { class: "frame" }, this.axis(), this.scroller);
     this.scroller.addEventListener("scroll", () => this.soon(), { passive: true });
     this.list.addEventListener("keydown", (event) => this.key(event));
@@ -26,24 +28,44 @@ class TreeView {
   }
 
   axis() {
-    const ticks = el("span", { class: "ticks" });
-    for (const part of [0, 0.25, 0.5, 0.75, 1]) ticks.append(el("span", {}, part ? duration(this.tree.length * part) : "0"));
-    return el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}, "Span"), el("span", { class: "figures" }, "Took"), ticks);
+    return el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}, "Span"), el("span", { class: "figures" }, "Took"), this.ticks);
   }
 
-  bands() {
+  // Draws what stands above and behind the rows, for the stretch of time that is shown.
+  scale() {
+    const [begin, length] = this.window;
+    const since = [0.25, 0.5, 0.75, 1].map((part) => (begin ? "+" : "") + duration(length * part));
+    this.ticks.replaceChildren(...[begin ? duration(begin) : "0", ...since].map((time) => el("span", {}, time)));
     const lane = el("div", { class: "lane" });
-    const seen = this.tree.data.holes.filter((hole) => hole.length > LEAST_BAND * this.tree.length);
-    for (const hole of seen) lane.append(this.bar("band", hole.start, hole.length, hole.words));
-    return el("div", { class: "bands", "aria-hidden": "true" }, lane);
+    for (const hole of this.tree.data.holes) {
+      if (hole.length > LEAST_BAND * length) lane.append(this.bar("band", hole.start, hole.length) ?? "");
+    }
+    this.bands.replaceChildren(lane);
   }
 
-  bar(kind, start, length, title) {
-    const made = el("span", { class: kind, title });
-    const share = (part) => `${Math.min(100, Math.max(0, (100 * part) / this.tree.length))}%`;
-    made.style.left = share(start);
-    made.style.width = share(length);
+  // A bar at its place in the stretch of time that is shown, null if it lies outside.
+  bar(kind, start, length) {
+    const [begin, whole] = this.window;
+    const [first, last] = [Math.max(0, start - begin), Math.min(whole, start + length - begin)];
+    if (first > whole || last < 0) return null;
+    const made = el("span", { class: kind });
+    made.style.left = `${(100 * first) / whole}%`;
+    made.style.width = `${(100 * Math.max(0, last - first)) / whole}%`;
     return made;
+  }
+
+  get isZoomed() {
+    return this.window[1] < this.tree.length;
+  }
+
+  // Shows the time that a row took, or, if that is what is shown, all of it.
+  zoom(row = this.active) {
+    const side = this.tree.side(row);
+    const took = side.took[row] ?? this.tree.length - side.start[row];
+    const wanted = [side.start[row] ?? 0, Math.max(1, took)];
+    this.window = this.isZoomed && this.window.every((edge, place) => edge === wanted[place]) ? [0, this.tree.length] : wanted;
+    this.refresh();
+    announce(this.isZoomed ? `Time line of ${this.tree.name(row)}` : "Time line of the whole run");
   }
 
   // Works out which rows there are, after something was opened, closed or searched.
@@ -52,7 +74,7 @@ class TreeView {
     this.height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row")) || 30;
     if (!this.rows.includes(this.active)) this.active = this.nearest(this.active);
     this.list.style.height = `${Math.max(1, this.rows.length) * this.height}px`;
-    this.list.toggleAttribute("aria-busy", false);
+    this.scale();
     this.draw();
   }
 
@@ -108,7 +130,7 @@ class TreeView {
       "aria-expanded": tree.hasChildren(row) ? String(tree.isExpanded(row)) : null,
       "aria-label": this.words(row),
     });
-    made.append(this.label(row), el("span", { class: "figures" }, duration(tree.side(row).took[row])), this.lane(row));
+    made.append(this.label(row), el("span", { class: "figures", "aria-hidden": "true" }, duration(tree.side(row).took[row])), this.lane(row));
     made.style.top = `${place * this.height}px`;
     return made;
   }
@@ -129,7 +151,7 @@ class TreeView {
     if (tokens) made.append(el("span", { class: "tokens" }, tokens));
     const folded = tree.data.folded[row];
     if (folded) made.append(el("span", { class: "below" }, `${folded.toLocaleString("en")} folded`));
-    made.style.paddingLeft = `${Math.min(depth, MAX_INDENT) * 15}px`;
+    made.style.paddingLeft = `calc(${Math.min(depth, MAX_INDENT)} * var(--indent))`;
     return made;
   }
 
@@ -151,7 +173,8 @@ class TreeView {
     for (const [side, kind] of [[data, "span"], [data.base, "span base"]]) {
       if (!side || side.start[row] === null) continue;
       const isOpen = side.took[row] === null;
-      made.append(this.bar(isOpen ? `${kind} open` : kind, side.start[row], isOpen ? this.tree.length : side.took[row], null));
+      const took = isOpen ? this.tree.length - side.start[row] : side.took[row];
+      made.append(this.bar(isOpen ? `${kind} open` : kind, side.start[row], took) ?? "");
     }
     return made;
   }
@@ -253,6 +276,7 @@ class TreeView {
       " ": () => this.choose(active, true),
       n: () => this.jump(1),
       p: () => this.jump(-1),
+      z: () => this.zoom(),
     };
   }
 
