@@ -99,6 +99,11 @@ class Browser:
         """Return what is seen of all elements that a selector finds."""
         return [found.text for found in self._chrome.find_elements("css selector", selector)]
 
+    def names(self, selector: str) -> list[str]:
+        """Return what a screen reader calls all elements that a selector finds."""
+        found = self._chrome.find_elements("css selector", selector)
+        return [" ".join(one.accessible_name.split()).replace(" ,", ",") for one in found]
+
     def press(self, *keys: str) -> None:
         """Press keys, by the names that scripts have for them, wherever the focus is."""
         from selenium.webdriver.common.action_chains import ActionChains

@@ -99,7 +99,7 @@ class Trace {
     this.view.jump(step);
     this.view.list.focus({ preventScroll: true });
     const row = this.view.active;
-    announce(`${this.view.words(row)}. ${this.tree.stops().indexOf(row) + 1} of ${this.tree.stops().length}`);
+    announce(`${this.tree.name(row)}, ${this.view.more(row)}. ${this.tree.stops().indexOf(row) + 1} of ${this.tree.stops().length}`);
   }
 
   choose(row, isAsked) {

@@ -11,10 +11,19 @@ const FLAG_WORDS = { fail: "fails", warn: "warning", not_evaluable: "not evaluab
 const SIGNS = { same: "", changed: "~", added: "+", dropped: "−" };
 const MILD = new Set(["cancelled", "control_flow"]);
 
+function unseen(text) {
+  return el("span", { class: "unseen" }, text);
+}
+
+// A mark that a screen reader need not spell: what it means is said in words.
+function sign(kind, text) {
+  return el("span", { class: kind, "aria-hidden": "true" }, text);
+}
+
 class TreeView {
   // `onChoose` is told of the row that was chosen, and whether that was asked for (Enter, a click) or came by moving.
   constructor(tree, run, name, onChoose) {
-    Object.assign(this, { tree, run, onChoose, active: 0, chosen: -1, window: [0, tree.length] });
+    Object.assign(this, { tree, run, onChoose, active: 0, chosen: -1, window: [0, tree.length], drawn: new Map() });
     this.list = el("div", { role: "tree", class: "tree", tabindex: "0", "aria-label": `Spans of ${name}` });
     this.bands = el("div", { class: "bands", "aria-hidden": "true" });
     this.scroller = el("div", { class: "scroller" }, this.bands, this.list);
@@ -103,13 +112,24 @@ class TreeView {
 
   draw() {
     const [first, last] = this.span();
-    const drawn = [];
-    for (let place = first; place < last; place++) drawn.push(this.row(this.rows[place], place));
+    const kept = this.drawn;
+    this.drawn = new Map();
+    for (let place = first; place < last; place++) this.keep(kept, this.rows[place], place);
     const at = this.rows.indexOf(this.active);
-    if (at >= 0 && (at < first || at >= last)) drawn.push(this.row(this.active, at)); // a screen reader stands on it
-    this.list.replaceChildren(...drawn);
+    if (at >= 0 && !this.drawn.has(this.active)) this.keep(kept, this.active, at); // a screen reader stands on it
+    const elements = [...this.drawn.values()].map((one) => one.element);
+    if (elements.length !== this.list.childElementCount || elements.some((one, place) => one !== this.list.children[place])) {
+      this.list.replaceChildren(...elements);
+    }
     if (at >= 0) this.list.setAttribute("aria-activedescendant", this.id(this.active));
     else this.list.removeAttribute("aria-activedescendant");
+  }
+
+  // Takes a row as it was drawn before if nothing about it has changed, so that it stays the same element.
+  keep(kept, row, place) {
+    const state = [place, row === this.active, row === this.chosen, this.tree.isExpanded(row), this.tree.kept !== null, ...this.window].join();
+    const before = kept.get(row);
+    this.drawn.set(row, before?.state === state ? before : { state, element: this.row(row, place) });
   }
 
   id(row) {
@@ -128,9 +148,10 @@ class TreeView {
       "aria-setsize": tree.kept ? null : tree.siblings[tree.parent[row] < 0 ? tree.size : tree.parent[row]],
       "aria-selected": String(row === this.chosen),
       "aria-expanded": tree.hasChildren(row) ? String(tree.isExpanded(row)) : null,
-      "aria-label": this.words(row),
     });
-    made.append(this.label(row), el("span", { class: "figures", "aria-hidden": "true" }, duration(tree.side(row).took[row])), this.lane(row));
+    const took = tree.side(row).took[row];
+    const figures = el("span", { class: "figures" }, unseen(took === null ? ", still " : ", took "), duration(took));
+    made.append(this.label(row), figures, unseen(`, ${this.more(row)}`), this.lane(row));
     made.style.top = `${place * this.height}px`;
     return made;
   }
@@ -139,20 +160,27 @@ class TreeView {
     const { tree } = this;
     const depth = tree.data.depth[row];
     const twisty = tree.hasChildren(row) ? (tree.isExpanded(row) ? "▾" : "▸") : "";
-    const made = el("span", { class: "label", "aria-hidden": "true" });
-    if (tree.data.standing) made.append(el("span", { class: "standing" }, SIGNS[tree.standing(row)]));
-    made.append(el("span", { class: "twisty" }, twisty));
-    if (depth > MAX_INDENT) made.append(el("span", { class: "tokens" }, `[${depth}]`));
-    for (const level of this.levels(row)) made.append(el("span", { class: `flag ${level === "not_evaluable" ? "gap" : level}` }, FLAGS[level]));
-    made.append(el("span", { class: "role" }, tree.role(row)), el("span", { class: "name" }, bdi(tree.name(row))));
-    const outcome = tree.outcome(row);
-    if (outcome !== "ok") made.append(el("span", { class: `outcome${MILD.has(outcome) ? " mild" : ""}` }, outcome.replace("_", " ")));
-    const tokens = this.tokens(row);
-    if (tokens) made.append(el("span", { class: "tokens" }, tokens));
-    const folded = tree.data.folded[row];
-    if (folded) made.append(el("span", { class: "below" }, `${folded.toLocaleString("en")} folded`));
+    const made = el("span", { class: "label" });
+    if (tree.data.standing) made.append(sign("standing", SIGNS[tree.standing(row)]));
+    made.append(sign("twisty", twisty));
+    if (depth > MAX_INDENT) made.append(sign("tokens", `[${depth}]`));
+    for (const level of this.levels(row)) made.append(sign(`flag ${level === "not_evaluable" ? "gap" : level}`, FLAGS[level]));
+    made.append(el("span", { class: "role" }, `${tree.role(row)} `), el("span", { class: "name" }, bdi(tree.name(row))));
+    for (const [kind, text] of this.remarks(row)) made.append(unseen(", "), el("span", { class: kind }, text));
     made.style.paddingLeft = `calc(${Math.min(depth, MAX_INDENT)} * var(--indent))`;
     return made;
+  }
+
+  // What stands behind the name: what became of the span, what it used, what is not in the page.
+  remarks(row) {
+    const { tree } = this;
+    const outcome = tree.outcome(row);
+    const folded = tree.data.folded[row];
+    return [
+      [`outcome${MILD.has(outcome) ? " mild" : ""}`, outcome === "ok" || tree.side(row).took[row] === null ? "" : outcome.replace("_", " ")],
+      ["tokens", this.tokens(row)],
+      ["below", folded ? `${folded.toLocaleString("en")} folded` : ""],
+    ].filter(([, text]) => text);
   }
 
   levels(row) {
@@ -179,22 +207,12 @@ class TreeView {
     return made;
   }
 
-  // What a screen reader says of a row.
-  words(row) {
+  // What is seen of a row by its place and its signs, in words for whoever hears it.
+  more(row) {
     const { tree } = this;
-    const took = tree.side(row).took[row];
     const marks = (tree.marks.get(row) ?? []).map((mark) => `${FLAG_WORDS[mark.level] ?? ""}: ${mark.code}`);
-    const said = [
-      `${tree.role(row)} ${tree.name(row)}`,
-      took === null ? "still open" : `took ${duration(took)}`,
-      `begins at ${duration(tree.side(row).start[row] ?? 0)}`,
-      tree.standing(row) === "same" ? "" : tree.standing(row),
-      tree.outcome(row) === "ok" || took === null ? "" : tree.outcome(row).replace("_", " "),
-      this.tokens(row) && `${this.tokens(row)} tokens`,
-      tree.data.folded[row] && `${tree.data.folded[row]} below folded away`,
-      ...marks,
-    ];
-    return said.filter(Boolean).join(", ");
+    const standing = tree.standing(row) === "same" ? "" : tree.standing(row);
+    return [`begins at ${duration(tree.side(row).start[row] ?? 0)}`, standing, ...marks].filter(Boolean).join(", ");
   }
 
   click(event) {
