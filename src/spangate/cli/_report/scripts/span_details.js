@@ -5,8 +5,8 @@ const FOLDED_ABOVE = 600;
 const ADDED_WORDS = { added: "Only in this run", dropped: "Only in the other run", changed: "Differs from the other run" };
 
 class SpanDetails {
-  constructor(tree, details, key, depth, { onClose, onZoom }) {
-    Object.assign(this, { tree, details, depth, onClose, onZoom });
+  constructor(tree, details, key, { onClose, onZoom }) {
+    Object.assign(this, { tree, details, onClose, onZoom });
     this.element = el("aside", { class: "details", tabindex: "-1", "aria-labelledby": `${key}-details-title`, hidden: true });
     this.titleId = `${key}-details-title`;
     this.element.addEventListener("keydown", (event) => {
@@ -26,7 +26,7 @@ class SpanDetails {
     close.addEventListener("click", () => this.onClose());
     const zoom = el("button", { type: "button", class: "button" }, "Stretch time line");
     zoom.addEventListener("click", () => this.onZoom(row));
-    const title = el(`h${this.depth}`, { id: this.titleId, class: "head" }, bdi(this.tree.name(row)));
+    const title = el("h3", { id: this.titleId, class: "head" }, bdi(this.tree.name(row)));
     const told = this.details(row);
     const body = told ? this.told(row, told) : [el("p", { class: "quiet" }, "What was recorded about this span is not in the page, which would be too large. It is in the recording.")];
     this.element.replaceChildren(title, close, el("p", { class: "acts" }, zoom), ...this.standing(row), ...this.findings(row), ...body);
@@ -69,7 +69,7 @@ class SpanDetails {
   }
 
   heading(text) {
-    return el(`h${this.depth + 1}`, { class: "sub" }, text);
+    return el("h4", { class: "sub" }, text);
   }
 
   event(event) {

@@ -14,11 +14,11 @@ const KEYS = [
 
 class Trace {
   constructor(place) {
-    const { run, name, depth } = place.dataset;
+    const { run, name } = place.dataset;
     const data = PageData.tree(run);
     this.tree = new SpanTree(data);
     this.view = new TreeView(this.tree, run, name, (row, isAsked) => this.choose(row, isAsked));
-    this.details = new SpanDetails(this.tree, PageData.details(run, data.chunk), run, Number(depth), {
+    this.details = new SpanDetails(this.tree, PageData.details(run, data.chunk), run, {
       onClose: () => this.close(),
       onZoom: (row) => this.view.zoom(row),
     });
