@@ -15,6 +15,7 @@ from spangate.cli._report.details import Details
 from spangate.cli._report.embedded import as_data
 from spangate.cli._report.texts import Texts
 from spangate.cli._report.tree import Columns, Row, begin_of
+from spangate.compare import Difference
 
 CHUNK: Final = 128
 """So many spans' details are read from the page at once, when the first of them is asked for."""
@@ -31,11 +32,16 @@ class Room:
 
 @dataclass(frozen=True)
 class Judged:
-    """A run with its verdict, and the run that it is compared with, if there is one."""
+    """A run with its verdict, and the difference to the run that it is compared with, if there is one."""
 
     run: Run
     verdict: Verdict
-    base: Run | None = None
+    difference: Difference | None = None
+
+    @property
+    def base(self) -> Run | None:
+        """The run that it is compared with."""
+        return None if self.difference is None else self.difference.a
 
 
 class Writer:

@@ -11,7 +11,6 @@ from spangate._redaction import Redaction
 from spangate._units import counted
 from spangate._verdict.advice import ADVICE
 from spangate.cli._report.data import Judged, Room
-from spangate.cli._report.difference import DifferenceView
 from spangate.cli._report.texts import Texts
 from spangate.cli._report.used import size_of
 from spangate.cli._report.view import RunView, Viewer
@@ -83,7 +82,7 @@ class Overview:
         """The runs that are shown in full, refused ones first."""
         return [*self._views["fail"], *self._views["pass"]]
 
-    def add(self, judged: Judged, difference: DifferenceView | None = None) -> None:
+    def add(self, judged: Judged) -> None:
         """Take in a run."""
         verdict = judged.verdict
         group = self._group(verdict)
@@ -93,7 +92,7 @@ class Overview:
         views = self._views[verdict.verdict]
         is_shown = len(views) < MAX_VIEWS[verdict.verdict] and (verdict.passed or group.number <= MAX_ALIKE)
         if is_shown:
-            views.append(self._viewers[verdict.verdict].view(judged, key, difference))
+            views.append(self._viewers[verdict.verdict].view(judged, key))
         if len(group.runs) < MAX_LISTED:
             group.runs.append(self._line(verdict, key if is_shown else None))
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from spangate._records import Gate
 from spangate._redaction import Redaction
 from spangate.cli._report.data import Judged, Room, Writer
-from spangate.cli._report.difference import DifferenceView
+from spangate.cli._report.difference import DifferenceView, difference_view
 from spangate.cli._report.embedded import as_data
 from spangate.cli._report.findings import Findings, GateLine, Group, gate_lines
 from spangate.cli._report.texts import Texts
@@ -60,14 +60,15 @@ class Viewer:
         self._room = room
         self._texts = Texts(Redaction())
 
-    def view(self, judged: Judged, key: str, difference: DifferenceView | None = None) -> RunView:
+    def view(self, judged: Judged, key: str) -> RunView:
         """Return the view of one run; ``key`` is what its elements in the page are called by."""
         run, verdict, texts = judged.run, judged.verdict, self._texts
         whole = [*rows_of(run, judged.base)]
         marked = [finding.span for finding in verdict.findings if finding.span is not None]
         shown = folded(whole, max(1, self._room.rows), marked)
         self._room.rows -= len(shown)
-        findings = Findings(run, texts, {id(row.here): place for place, row in enumerate(shown) if row.here})
+        places = {id(span): place for place, row in enumerate(shown) for span in (row.base, row.here) if span}
+        findings, found = Findings(run, texts, places), judged.difference
         marks, writer = findings.data(verdict), Writer(judged, texts)
         details, lost = writer.chunks(shown, [mark["row"] for mark in marks["marks"]], self._room)
         return RunView(
@@ -87,5 +88,5 @@ class Viewer:
             tree=as_data({**writer.tree(shown), **marks, "holes": holes_of(run, texts)}),
             details=details,
             notes=[*notes(len(whole) - len(shown), lost)],
-            difference=difference,
+            difference=None if found is None else difference_view(found, texts, places),
         )
