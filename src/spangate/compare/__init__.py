@@ -1,1 +1,7 @@
 """Two runs side by side: whether they may be compared, and what changed between them."""
+
+from spangate.compare._changes import Change, Difference
+from spangate.compare._diff import diff
+from spangate.compare._rules import Allowance, Rules
+
+__all__ = ["Allowance", "Change", "Difference", "Rules", "diff"]
