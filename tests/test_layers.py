@@ -65,7 +65,7 @@ FOREIGN = {
     "release": {"opentelemetry"},
     "settling": {"opentelemetry"},
     "processor": {"opentelemetry"},
-    "hosts": {"opentelemetry", "click", "rich"},
+    "hosts": {"opentelemetry", "click", "jinja2", "markupsafe", "rich"},
 }
 """Other people's packages that a layer may import; the rest may import none."""
 

@@ -139,7 +139,7 @@ class Browser:
 
     def console(self) -> list[str]:
         """Return what the page has logged since it was opened: errors, and what its policy forbade."""
-        return [entry["message"] for entry in self._chrome.get_log("browser")]
+        return [entry["message"] for entry in self._log("browser")]
 
     def requests(self) -> list[str]:
         """Return the addresses that the page has asked for since it was opened."""
@@ -148,4 +148,7 @@ class Browser:
         ]
 
     def _told(self) -> list[dict[str, Any]]:
-        return [json.loads(entry["message"])["message"] for entry in self._chrome.get_log("performance")]
+        return [json.loads(entry["message"])["message"] for entry in self._log("performance")]
+
+    def _log(self, kind: str) -> list[Any]:
+        return list(self._chrome.get_log(kind))  # type: ignore[no-untyped-call] # the driver's own

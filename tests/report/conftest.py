@@ -20,7 +20,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(started: Browser) -> Browser:
-    """Return the browser as it was at first: light, as wide as a screen, and without motion, for which tests would wait."""
+    """Return the browser as it was at first: light, as wide as a screen, and without motion to wait for."""
     started.media(prefers_color_scheme="light", prefers_reduced_motion="reduce")
     started.width(1360)
     return started

@@ -15,7 +15,7 @@ from spangate._records import Event, Span
 from spangate.cli._group import spangate
 from tests.spans import span
 
-SECRET = "sk-live-4f9c1d7a"
+SECRET = "sk-live-4f9c1d7a"  # noqa: S105  nobody has it
 BEGAN = 1_780_000_000.0
 
 
@@ -104,7 +104,9 @@ def broken(trace: int = 2) -> list[Span]:
             root,
             generation(root, 0.4, 2.6, asks="run_tests"),
             tool(root, "run_tests", 3.1, 4.2, {"path": "tests"}, {"failed": 1}),
-            tool(root, "fetch", 3.2, 2.0, headers, "", status="ERROR", status_description="timed out", events=[failure]),
+            tool(
+                root, "fetch", 3.2, 2.0, headers, "", status="ERROR", status_description="timed out", events=[failure]
+            ),
             generation(root, 7.5, 2.2, asks="read_file"),
             tool(root, "read_file", 9.8, None, {"path": "app.py"}, ""),
             child,

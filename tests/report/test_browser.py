@@ -54,7 +54,7 @@ def contrast(browser: Browser, selector: str) -> float:
 class TestWhatItShows:
     def test_a_refused_run(self, browser: Browser, refused: str) -> None:
         browser.open(refused)
-        assert browser.run("return document.title") == "Refused: invoke_agent fixer – spangate report"
+        assert browser.run("return document.title") == "Refused: invoke_agent fixer · spangate report"
         assert "Refused" in browser.text("h1")
         assert browser.text(".verdict .reasons") == "A span was started and never ended."
         assert browser.text(".finding.fail .do").startswith("What to do. End it in a with block")
@@ -65,7 +65,9 @@ class TestWhatItShows:
             "tool execute_tool fetch, timeout, took 2 s, begins at 3.2 s, warning: completeness.recovered_error",
             "generation chat small-2, 1,900 in, 140 out, took 2.2 s, begins at 7.5 s",
         ]
-        assert "tool execute_tool read_file, still open, begins at 9.8 s, fails: completeness.open_span" in labels(browser)
+        assert "tool execute_tool read_file, still open, begins at 9.8 s, fails: completeness.open_span" in labels(
+            browser
+        )
 
     def test_the_words_of_a_row_are_seen_too(self, browser: Browser, refused: str) -> None:
         browser.open(refused)
@@ -231,7 +233,15 @@ class TestThemes:
         browser.open(several, "#run-2/3")
         ground = browser.run("return getComputedStyle(document.body).backgroundColor")
         assert (ground == "rgb(20, 22, 26)") == (theme == "dark")
-        parts = (".stamp", ".facts dt", ".finding .code", ".row .role", ".row .tokens", ".row .outcome", ".row .figures")
+        parts = (
+            ".stamp",
+            ".facts dt",
+            ".finding .code",
+            ".row .role",
+            ".row .tokens",
+            ".row .outcome",
+            ".row .figures",
+        )
         run = "#run-2 "
         assert {part: contrast(browser, run + part) for part in parts if contrast(browser, run + part) < 4.5} == {}
 

@@ -47,7 +47,9 @@ def test_the_same_recording_gives_the_same_page(tmp_path: Path) -> None:
     assert invoke("report", "-o", "-", path).stdout == invoke("report", "-o", "-", path).stdout
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"", "nothing at all"), (otlp_line(otlp_span(attributes=[])), "1 span")])
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"", "nothing at all"), (otlp_line(otlp_span(attributes=[])), "1 span")]
+)
 def test_no_run_is_no_page(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "run.jsonl").write_bytes(content)
     done = invoke("report", "-o", str(tmp_path / "run.html"), str(tmp_path / "run.jsonl"))
@@ -78,7 +80,7 @@ def test_nothing_that_can_be_read_leaves_the_old_page(tmp_path: Path) -> None:
     [
         ([], "Missing argument 'FILE...'"),
         (["--policy", "/nowhere/gates.toml", "run.jsonl"], "/nowhere/gates.toml: cannot be read"),
-        (["--allow", "allow.toml", "run.jsonl"], "--allow goes with --against"),
+        (["--allow", "/nowhere/allow.toml", "run.jsonl"], "/nowhere/allow.toml: cannot be read"),
         (["--against", "old.jsonl", "one.jsonl", "two.jsonl"], "--against compares one FILE"),
     ],
 )

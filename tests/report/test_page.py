@@ -82,7 +82,9 @@ class TestThePolicyOfThePage:
 
 
 class TestDataInThePage:
-    @pytest.mark.parametrize("value", [HOSTILE, "<!--<script>", "&lt;", "]]>", "'\"`", "\x00\x7f\ufeff", {"</a>": ["<b>"]}])
+    @pytest.mark.parametrize(
+        "value", [HOSTILE, "<!--<script>", "&lt;", "]]>", "'\"`", "\x00\x7f\ufeff", {"</a>": ["<b>"]}]
+    )
     def test_is_read_back_as_it_was_and_cannot_end_its_element(self, value: Any) -> None:
         written = as_data(value)
         assert json.loads(written) == value
@@ -179,7 +181,10 @@ class TestWithoutScripts:
         told = words(refused)
         assert "Refused : invoke_agent fixer A span was started and never ended." in told
         assert "What to do. End it in a with block or a finally" in told
-        assert "invoke_agent fixer › execute_tool read_file started and never ended, open for at least" in told
+        assert (
+            "invoke_agent fixer \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} execute_tool read_file started and never ended, open for at least"
+            in told
+        )
 
     def test_the_totals_the_time_and_the_gates_are_told(self, refused: str) -> None:
         told = words(refused)
@@ -204,7 +209,9 @@ class TestWithoutScripts:
     def test_several_runs_are_listed_refused_ones_first_by_their_fault(self, several: str) -> None:
         told = words(several)
         assert "2 of 3 runs are refused ✕ 2 refused ✓ 1 passed" in told
-        fault = told.index("A span was started and never ended, at execute_tool read_file 2 runs completeness.open_span")
+        fault = told.index(
+            "A span was started and never ended, at execute_tool read_file 2 runs completeness.open_span"
+        )
         assert fault < told.index("Passed 1 run")
 
     def test_a_recording_in_one_word(self, tmp_path: Path) -> None:

@@ -173,9 +173,7 @@ def tree_as_json(run: Run, verdict: Verdict) -> dict[str, Any]:
     about = by_span(verdict.findings)
     return {
         **run_as_json(verdict),
-        "spans": [
-            {"depth": row.depth, **span_as_json(row.span, about.get(id(row.span), ()))} for row in rows(run)
-        ],
+        "spans": [{"depth": row.depth, **span_as_json(row.span, about.get(id(row.span), ()))} for row in rows(run)],
     }
 
 

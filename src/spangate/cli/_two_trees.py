@@ -94,9 +94,7 @@ class _Walk:
         if not left or not right:
             return [*((span, None) for span in left), *((None, span) for span in right)]
         found = align([(span.role, span.name) for span in left], [(span.role, span.name) for span in right])
-        return [
-            (None if base is None else left[base], None if here is None else right[here]) for base, here in found
-        ]
+        return [(None if base is None else left[base], None if here is None else right[here]) for base, here in found]
 
     def _pair(self, base: Span | None, here: Span | None, depth: int, lasts: tuple[bool, ...]) -> Pair:
         return Pair(base, here, depth, lasts, () if base is None or here is None else differences(base, here))

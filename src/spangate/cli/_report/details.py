@@ -41,7 +41,11 @@ class Details:
         }
         if span.events:
             told["events"] = [
-                {"name": self._texts.name(event.name), "at": self._at(event.time_ns), "attributes": self._pairs(event.attributes)}
+                {
+                    "name": self._texts.name(event.name),
+                    "at": self._at(event.time_ns),
+                    "attributes": self._pairs(event.attributes),
+                }
                 for event in span.events[:MAX_EVENTS]
             ]
         if span.links:
@@ -53,14 +57,18 @@ class Details:
 
     def _facts(self, span: Span) -> Mapping[str, str]:
         name, texts = dialect_of(span).name, self._texts
-        status = span.status if not span.status_description else f"{span.status}: {texts.sentence(span.status_description)}"
+        status = (
+            span.status if not span.status_description else f"{span.status}: {texts.sentence(span.status_description)}"
+        )
         return {
             "Role": span.role,
             "Status": status,
             "Started": self._at(span.start_ns),
             "Took": "still open" if span.end_ns is None else duration(span.end_ns - span.start_ns),
             "Span id": span.hex_id,
-            "Parent id": "" if span.parent_id is None else f"{span.parent_id:016x}" + (" (remote)" if span.parent_remote else ""),
+            "Parent id": ""
+            if span.parent_id is None
+            else f"{span.parent_id:016x}" + (" (remote)" if span.parent_remote else ""),
             "Trace id": span.hex_trace_id,
             "Kind": span.kind,
             "Recorded by": texts.name(f"{span.scope} {span.scope_version}".strip()),

@@ -14,13 +14,13 @@ MAX_CHANGES: Final = 300
 """So many changes are listed; the tree shows all of them."""
 _SIGNS: Final = {
     "added": "+",
-    "dropped": "−",
+    "dropped": "\N{MINUS SIGN}",
     "reordered": "↕",
     "drift": "~",
     "edge_added": "+",
-    "edge_dropped": "−",
+    "edge_dropped": "\N{MINUS SIGN}",
     "log_added": "+",
-    "log_dropped": "−",
+    "log_dropped": "\N{MINUS SIGN}",
 }
 _ANSWERS: Final = {
     "bounded": "Nothing has changed that is not allowed.",
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceView:
-    """What differs. ``answer`` is bounded, unbounded or refused, ``words`` say what that means, ``summary`` how much."""
+    """What differs: ``answer`` (bounded, unbounded or refused), ``words`` for what that means, ``summary`` for how much."""
 
     answer: str
     words: str

@@ -98,7 +98,9 @@ class Overview:
 
     def _line(self, verdict: Verdict, key: str | None) -> RunLine:
         warned = f", {counted(len(verdict.warnings), 'warning')}" if verdict.warnings else ""
-        return RunLine(key, self._texts.name(verdict.run_name), self._texts.name(verdict.run_id), size_of(verdict) + warned)
+        return RunLine(
+            key, self._texts.name(verdict.run_name), self._texts.name(verdict.run_id), size_of(verdict) + warned
+        )
 
     def _group(self, verdict: Verdict) -> Group:
         found = self._groups.get(verdict.cluster)

@@ -68,9 +68,9 @@ class Page:
     def title(self) -> str:
         """The title of the window."""
         if self.has_overview:
-            return f"{self.heading} – spangate report"
+            return f"{self.heading} · spangate report"
         (view,) = self.views
-        return f"{'Passed' if view.is_passed else 'Refused'}: {view.name} – spangate report"
+        return f"{'Passed' if view.is_passed else 'Refused'}: {view.name} · spangate report"
 
 
 def written(page: Page) -> Iterator[str]:
@@ -79,7 +79,10 @@ def written(page: Page) -> Iterator[str]:
     style = files.joinpath("style.css").read_text("utf-8")
     scripts = [files.joinpath("scripts", name).read_text("utf-8") for name in _SCRIPTS]
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(_PACKAGE, ""), autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+        loader=jinja2.PackageLoader(_PACKAGE, ""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
     )
     environment.filters["sentence_case"] = lambda text: text[:1].upper() + text[1:]
     yield from environment.get_template("page.html").generate(

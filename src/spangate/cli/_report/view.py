@@ -36,10 +36,10 @@ class RunView:
     clock: Clock
     size: str
     cluster: str | None
-    tree: Markup = Markup("")
-    details: Sequence[Markup] = ()
-    notes: Sequence[str] = ()
-    difference: DifferenceView | None = None
+    tree: Markup
+    details: Sequence[Markup]
+    notes: Sequence[str]
+    difference: DifferenceView | None
 
     @property
     def is_passed(self) -> bool:

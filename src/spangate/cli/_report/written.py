@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 
-from spangate._allow_file import load_allow_file
 from spangate._judge import Panel
 from spangate._records import Gate
 from spangate._units import counted
@@ -17,7 +16,7 @@ from spangate.cli._report.page import Page, written
 from spangate.cli._report.texts import visible
 from spangate.cli._two_recordings import two_recordings
 from spangate.cli._written import STANDARD_OUTPUT, write_whole
-from spangate.compare import Rules, diff
+from spangate.compare import Allowance, Rules, diff
 
 
 def page_of(files: Sequence[str], gates: Sequence[Gate], tally: Tally) -> Page | None:
@@ -31,13 +30,15 @@ def page_of(files: Sequence[str], gates: Sequence[Gate], tally: Tally) -> Page |
     return Page([*map(visible, files)], overview, notes)
 
 
-def page_of_difference(against: str, name: str, gates: Sequence[Gate], allow: str | None) -> Page:
+def page_of_difference(
+    against: str, name: str, gates: Sequence[Gate], rules: Rules, allowed: Sequence[Allowance]
+) -> Page:
     """Return the page of the runs of one recording, each beside the run of another that it stands for.
 
     Exits with 2 and a line on standard error if a file cannot be read, with 3 if there is no run in one.
     """
-    rules, allowed = (Rules(), ()) if allow is None else load_allow_file(allow)
-    panel, overview, missing = Panel(gates), Overview(gates), []
+    panel, overview = Panel(gates), Overview(gates)
+    missing: list[str] = []
     for pair in two_recordings(against, name):
         if pair.b is None:
             missing.append(pair.name)

@@ -30,7 +30,7 @@ const Main = {
     this.shown = run;
     if (this.overview) this.overview.hidden = run !== null;
     for (const one of this.runs) one.hidden = one !== run;
-    document.title = run && this.overview ? `${run.querySelector(".title").innerText} – spangate report` : this.title;
+    document.title = run && this.overview ? `${run.querySelector(".title").innerText} · spangate report` : this.title;
     if (run && !this.traces.has(run.id)) this.traces.set(run.id, new Trace(run.querySelector(".viewer")));
   },
 

@@ -98,7 +98,7 @@ class SpanDetails {
 
   // Both spans of a place, key by key: what differs first.
   sides(here, base) {
-    const rows = [...this.joined(base.facts, here.facts), ...this.joined(base.attributes, here.attributes)];
+    const rows = [...this.joined(base.attributes, here.attributes), ...this.joined(base.facts, here.facts)];
     const differ = rows.filter(([, left, right]) => JSON.stringify(left) !== JSON.stringify(right));
     const same = rows.filter(([, left, right]) => JSON.stringify(left) === JSON.stringify(right));
     return [
