@@ -17,6 +17,7 @@ from spangate.cli._report.embedded import as_data
 from spangate.cli._report.texts import MAX_VALUE, Texts, visible
 from tests.report.recorded import SECRET, agent, broken, changed, generation, page_of, recording, sound, tool
 
+STEP = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}"
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)"><!-- \u2028\u202e\x1b[2J\ud83d ]]> {{ 7*7 }}'
 
 

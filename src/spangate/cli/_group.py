@@ -13,8 +13,9 @@ from spangate._version import __version__
 COMMANDS: Final = {
     "run": "Run an agent command, and judge what it records.",
     "check": "Judge recorded runs.",
-    "report": "Write recorded runs as a page to read.",
+    "compare": "Say whether two recorded runs asked the same, so that they may be compared.",
     "tree": "Show recorded runs as trees, with what is wrong in them.",
+    "report": "Write recorded runs as a page to read.",
     "ledger": "See what tools were called with, and why a call is blocked.",
     "demo": "See the gate at work on a small agent, without network or key.",
 }

@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceView:
-    """What differs: ``answer`` (bounded, unbounded or refused), ``words`` for what that means, ``summary`` for how much."""
+    """What differs: ``answer`` (bounded, unbounded, refused), in words what that means, and in ``summary`` how much."""
 
     answer: str
     words: str
