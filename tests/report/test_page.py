@@ -182,10 +182,7 @@ class TestWithoutScripts:
         told = words(refused)
         assert "Refused : invoke_agent fixer A span was started and never ended." in told
         assert "What to do. End it in a with block or a finally" in told
-        assert (
-            "invoke_agent fixer \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} execute_tool read_file started and never ended, open for at least"
-            in told
-        )
+        assert f"invoke_agent fixer {STEP} execute_tool read_file started and never ended, open for at least" in told
 
     def test_the_totals_the_time_and_the_gates_are_told(self, refused: str) -> None:
         told = words(refused)
