@@ -43,7 +43,8 @@ def agent(trace: int = 1, name: str = "invoke_agent fixer", took: float = 20.0, 
 
 
 def generation(parent: Span, at: float, took: float, *, asks: str = "", said: str = "", **fields: Any) -> Span:
-    messages = [{"role": "user", "parts": [{"type": "text", "content": "Repair the build. " * 60}]}]
+    prompt = "Repair the build. " * (60 if asks else 1)
+    messages = [{"role": "user", "parts": [{"type": "text", "content": prompt}]}]
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": said or f"I will call {asks}."}]}]
     attributes = {
         "gen_ai.operation.name": "chat",

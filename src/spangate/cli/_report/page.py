@@ -1,4 +1,4 @@
-"""The page as a whole: its template, its style and its scripts, all in one text."""
+"""The page as a whole: its templates, its style and its scripts, all in one text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,15 @@ from spangate.cli._report.overview import Group, Overview
 from spangate.cli._report.view import RunView
 
 _PACKAGE: Final = "spangate.cli._report"
-_SCRIPTS: Final = ("theme.js", "page_data.js", "span_tree.js", "tree_view.js", "span_details.js", "trace.js", "main.js")
-"""In the order in which they stand in the page: each knows those before it. The first runs before anything is seen."""
+_STYLES: Final = (
+    *("base.css", "head.css", "verdict.css", "trace.css", "rows.css", "details.css", "accounts.css", "screens.css"),
+)
+_SCRIPTS: Final = (
+    *("theme.js", "page_data.js", "span_tree.js", "time_line.js", "tree_rows.js", "tree_keys.js", "tree_view.js"),
+    *("span_details.js", "trace.js", "main.js"),
+)
+"""Both in the order in which they stand in the page: each script knows those before it, and the first runs before
+anything is seen."""
 
 
 @dataclass(frozen=True)
@@ -76,19 +83,20 @@ class Page:
 def written(page: Page) -> Iterator[str]:
     """Yield the page piece by piece."""
     files = resources.files(_PACKAGE)
-    style = files.joinpath("style.css").read_text("utf-8")
+    styles = [files.joinpath("styles", name).read_text("utf-8") for name in _STYLES]
     scripts = [files.joinpath("scripts", name).read_text("utf-8") for name in _SCRIPTS]
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(_PACKAGE, ""),
+        loader=jinja2.PackageLoader(_PACKAGE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
     environment.filters["sentence_case"] = lambda text: text[:1].upper() + text[1:]
+    environment.filters["number"] = "{:,}".format
     yield from environment.get_template("page.html").generate(
         page=page,
         version=__version__,
-        policy=content_policy(scripts, [style]),
-        style=Markup(style),  # noqa: S704  a file of ours
+        policy=content_policy(scripts, styles),
+        styles=[*map(Markup, styles)],
         scripts=[*map(Markup, scripts)],
     )

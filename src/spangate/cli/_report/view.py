@@ -41,6 +41,10 @@ class RunView:
     notes: Sequence[str]
     difference: DifferenceView | None
 
+    def at(self, row: int | None) -> str | None:
+        """Return the address of a row in the page; None for none."""
+        return None if row is None else f"{self.key}/{row}"
+
     @property
     def is_passed(self) -> bool:
         """True if the run may be believed."""

@@ -2,12 +2,21 @@
 // What was recorded about one span, in a panel beside the tree: findings with advice, facts, attributes, events, links.
 
 const FOLDED_ABOVE = 600;
-const ADDED_WORDS = { added: "Only in this run", dropped: "Only in the other run", changed: "Differs from the other run" };
+const ADDED_WORDS = {
+  added: "Only in this run",
+  dropped: "Only in the other run",
+  changed: "Differs from the other run",
+};
 
 class SpanDetails {
   constructor(tree, details, key, { onClose, onZoom }) {
     Object.assign(this, { tree, details, onClose, onZoom });
-    this.element = el("aside", { class: "details", tabindex: "-1", "aria-labelledby": `${key}-details-title`, hidden: true });
+    this.element = el("aside", {
+      class: "details",
+      tabindex: "-1",
+      "aria-labelledby": `${key}-details-title`,
+      hidden: true,
+    });
     this.titleId = `${key}-details-title`;
     this.element.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
@@ -28,8 +37,23 @@ class SpanDetails {
     zoom.addEventListener("click", () => this.onZoom(row));
     const title = el("h3", { id: this.titleId, class: "head" }, bdi(this.tree.name(row)));
     const told = this.details(row);
-    const body = told ? this.told(row, told) : [el("p", { class: "quiet" }, "What was recorded about this span is not in the page, which would be too large. It is in the recording.")];
-    this.element.replaceChildren(title, close, el("p", { class: "acts" }, zoom), ...this.standing(row), ...this.findings(row), ...body);
+    const body = told
+      ? this.told(row, told)
+      : [
+          el(
+            "p",
+            { class: "quiet" },
+            "What was recorded about this span is not in the page, which would be too large. It is in the recording.",
+          ),
+        ];
+    this.element.replaceChildren(
+      title,
+      close,
+      el("p", { class: "acts" }, zoom),
+      ...this.standing(row),
+      ...this.findings(row),
+      ...body,
+    );
     this.element.hidden = false;
     this.element.scrollTop = 0;
   }
@@ -44,9 +68,21 @@ class SpanDetails {
   findings(row) {
     return (this.tree.marks.get(row) ?? []).map((mark) => {
       const [meaning, advice] = this.tree.data.advice[mark.code] ?? ["", ""];
-      const head = el("p", {}, el("strong", {}, `${FLAGS[mark.level] ?? ""} `, meaning || mark.code), " ", el("code", {}, mark.code));
+      const head = el(
+        "p",
+        {},
+        el("strong", {}, `${FLAGS[mark.level] ?? ""} `, meaning || mark.code),
+        " ",
+        el("code", {}, mark.code),
+      );
       const detail = mark.detail ? el("p", {}, bdi(mark.detail)) : null;
-      return el("div", { class: `about ${mark.level}` }, head, detail, advice ? el("p", {}, el("strong", {}, "What to do. "), advice) : null);
+      return el(
+        "div",
+        { class: `about ${mark.level}` },
+        head,
+        detail,
+        advice ? el("p", {}, el("strong", {}, "What to do. "), advice) : null,
+      );
     });
   }
 
@@ -58,7 +94,15 @@ class SpanDetails {
       this.pairs(one.facts, false),
       ...this.part("Attributes", one.attributes.length && this.pairs(one.attributes, true)),
       ...this.part("Events", one.events && el("ol", {}, ...one.events.map((event) => this.event(event)))),
-      ...this.part("Links", one.links && el("ul", {}, ...one.links.map((link) => el("li", {}, el("code", {}, link.to), this.pairs(link.attributes, true))))),
+      ...this.part(
+        "Links",
+        one.links &&
+          el(
+            "ul",
+            {},
+            ...one.links.map((link) => el("li", {}, el("code", {}, link.to), this.pairs(link.attributes, true))),
+          ),
+      ),
       one.rest ? el("p", { class: "quiet" }, one.rest) : null,
       ...this.resource(resources[one.resource]),
     ].filter(Boolean);
@@ -73,7 +117,12 @@ class SpanDetails {
   }
 
   event(event) {
-    return el("li", {}, el("p", {}, el("strong", {}, bdi(event.name)), event.at ? el("span", { class: "quiet" }, ` ${event.at}`) : null), this.pairs(event.attributes, true));
+    return el(
+      "li",
+      {},
+      el("p", {}, el("strong", {}, bdi(event.name)), event.at ? el("span", { class: "quiet" }, ` ${event.at}`) : null),
+      this.pairs(event.attributes, true),
+    );
   }
 
   resource(pairs) {
@@ -90,7 +139,9 @@ class SpanDetails {
   // A long value is folded behind its beginning; one that was cut says how much is missing.
   value(value) {
     const [text, missing] = Array.isArray(value) ? value : [value, 0];
-    const cut = missing ? el("span", { class: "cut" }, ` … ${counted(missing, "more character")} in the recording`) : null;
+    const cut = missing
+      ? el("span", { class: "cut" }, ` … ${counted(missing, "more character")} in the recording`)
+      : null;
     if (text.length <= FOLDED_ABOVE) return el("bdi", {}, text, cut);
     const begin = `${text.slice(0, 120).replace(/\s+/g, " ")}… (${counted(text.length + missing, "character")})`;
     return el("details", { class: "value" }, el("summary", {}, bdi(begin)), el("bdi", {}, text, cut));
@@ -104,7 +155,15 @@ class SpanDetails {
     return [
       this.heading("What differs"),
       this.table(differ),
-      el("details", { class: "more" }, el("summary", {}, `${counted(same.length, "value")} that ${same.length === 1 ? "is" : "are"} the same`), this.pairs(same.map(([key, left]) => [key, left]), true)),
+      el(
+        "details",
+        { class: "more" },
+        el("summary", {}, `${counted(same.length, "value")} that ${same.length === 1 ? "is" : "are"} the same`),
+        this.pairs(
+          same.map(([key, left]) => [key, left]),
+          true,
+        ),
+      ),
     ];
   }
 
@@ -114,9 +173,16 @@ class SpanDetails {
   }
 
   table(rows) {
-    const head = el("tr", {}, ...["", "Other run", "This run"].map((text) => el(text ? "th" : "td", text ? { scope: "col" } : {}, text)));
-    const cell = (value) => el("td", {}, value === null ? el("span", { class: "quiet" }, "not there") : this.value(value));
-    const body = rows.map(([key, left, right]) => el("tr", {}, el("th", { scope: "row" }, bdi(key)), cell(left), cell(right)));
+    const head = el(
+      "tr",
+      {},
+      ...["", "Other run", "This run"].map((text) => el(text ? "th" : "td", text ? { scope: "col" } : {}, text)),
+    );
+    const cell = (value) =>
+      el("td", {}, value === null ? el("span", { class: "quiet" }, "not there") : this.value(value));
+    const body = rows.map(([key, left, right]) =>
+      el("tr", {}, el("th", { scope: "row" }, bdi(key)), cell(left), cell(right)),
+    );
     return el("table", { class: "sides" }, el("thead", {}, head), el("tbody", {}, ...body));
   }
 }

@@ -39,7 +39,8 @@ class SpanTree {
   extent() {
     let last = 1;
     for (const side of [this.data, this.data.base]) {
-      for (let row = 0; side && row < this.size; row++) last = Math.max(last, (side.start[row] ?? 0) + (side.took[row] ?? 0));
+      for (let row = 0; side && row < this.size; row++)
+        last = Math.max(last, (side.start[row] ?? 0) + (side.took[row] ?? 0));
     }
     return last;
   }
@@ -71,7 +72,7 @@ class SpanTree {
 
   visible() {
     const rows = [];
-    for (let row = 0; row < this.size; ) {
+    for (let row = 0; row < this.size;) {
       if (this.kept && !this.kept[row]) {
         row++;
       } else {

@@ -29,7 +29,13 @@ class Trace {
 
   toolbar(run) {
     this.found = el("span", { class: "found", role: "status" });
-    const input = el("input", { type: "search", id: `${run}-search`, autocomplete: "off", spellcheck: "false", placeholder: "Name, role, id or finding" });
+    const input = el("input", {
+      type: "search",
+      id: `${run}-search`,
+      autocomplete: "off",
+      spellcheck: "false",
+      placeholder: "Name, role, id or finding",
+    });
     input.addEventListener("input", () => this.search(input.value));
     input.addEventListener("keydown", (event) => {
       if (event.key === "ArrowDown" || event.key === "Enter") {
@@ -67,7 +73,8 @@ class Trace {
   }
 
   legend() {
-    const swatch = (kind, text) => el("span", { class: kind.startsWith("role-") ? kind : "" }, el("i", { class: `swatch ${kind}` }), text);
+    const swatch = (kind, text) =>
+      el("span", { class: kind.startsWith("role-") ? kind : "" }, el("i", { class: `swatch ${kind}` }), text);
     const parts = LEGEND.map((role) => swatch(`role-${role}`, role === "agent" ? "agent, workflow" : role));
     if (this.tree.data.holes.length) parts.push(swatch("hole", "untraced: no model call, tool or program"));
     if (this.tree.data.base) parts.push(swatch("base", "the other run"));
@@ -99,7 +106,9 @@ class Trace {
     this.view.jump(step);
     this.view.list.focus({ preventScroll: true });
     const row = this.view.active;
-    announce(`${this.tree.name(row)}, ${this.view.more(row)}. ${this.tree.stops().indexOf(row) + 1} of ${this.tree.stops().length}`);
+    const stops = this.tree.stops();
+    const place = `${stops.indexOf(row) + 1} of ${stops.length}`;
+    announce(`${this.tree.name(row)}, ${this.view.maker.more(row)}. ${place}`);
   }
 
   choose(row, isAsked) {
