@@ -16,6 +16,7 @@ from spangate.cli._diff_words import (
     answer,
     entry_words,
     groups,
+    number_of,
     summary,
     title,
     told,
@@ -33,7 +34,7 @@ _FORBIDDEN: Final = re.compile("[^\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 def diff_junit(differences: Iterable[Found]) -> str:
     """Write diffs as one document, without a line break at the end."""
     suites = [_Suite(found) for found in differences]
-    numbers = {name: sum(suite.numbers[name] for suite in suites) for name in _COUNTED}
+    numbers = {name: sum(suite.numbers[name] for suite in suites) for name in _COUNTED if name != "skipped"}
     head = f'<testsuites name="spangate diff" {_attributes(numbers)} time="0">'
     return "\n".join(
         ['<?xml version="1.0" encoding="UTF-8"?>', head, *(suite.text for suite in suites), "</testsuites>"]
@@ -74,7 +75,8 @@ class _Suite:
         inside = f"<system-out>{_text(good)}</system-out>" if good else ""
         if bad:
             self.numbers["failures"] += 1
-            what = f"{sum(group.count for group in bad):,} {WORDS[kind]}: {bad[0].first.name}"
+            number = sum(number_of(change) for group in bad for change in group.changes)
+            what = f"{number:,} {WORDS[kind]}: {bad[0].first.name}"
             lines = _text([_line(group) for group in bad])
             inside = f'<failure message={_quoted(what)} type="{kind}">{lines}</failure>{inside}'
         return self._case(WORDS[kind], inside)

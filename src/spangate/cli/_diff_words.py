@@ -119,13 +119,18 @@ def summary(found: Found) -> str:
         return found.refusal
     numbers: Counter[str] = Counter()
     for change in found.unaccepted:
-        numbers["not evaluable" if change.unknown else WORDS[change.kind]] += change.count
+        numbers["not evaluable" if change.unknown else WORDS[change.kind]] += number_of(change)
     said = [f"{number:,} {word}" for word, number in numbers.items()]
-    allowed = sum(change.count for change in found.changes if change.allowance is not None)
-    varies = sum(change.count for change in found.changes if change.allowance is None and change.varies)
+    allowed = sum(number_of(change) for change in found.changes if change.allowance is not None)
+    varies = sum(number_of(change) for change in found.changes if change.allowance is None and change.varies)
     said += [f"{allowed:,} allowed"] if allowed else []
     said += [f"{varies:,} known to vary"] if varies else []
     return ", ".join(said) or "nothing has changed"
+
+
+def number_of(change: Change) -> int:
+    """Say for how many changes one stands: an edge is one, however many children there are."""
+    return 1 if change.kind in ("edge_added", "edge_dropped") else change.count
 
 
 def accepted_by(change: Change) -> str:
