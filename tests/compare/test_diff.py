@@ -314,19 +314,20 @@ def test_a_run_that_is_not_closed_is_not_diffed() -> None:
 
 def test_runs_that_asked_for_something_else_are_not_diffed() -> None:
     found = compared(agent([RETRIEVE]), agent([RETRIEVE], prompt=[*PROMPT, *PROMPT]))
-    assert found.refusal == "the runs cannot be compared: prompt"
+    assert found.refusal == "the runs cannot be compared: prompt (the prompt changed: another experiment)"
     assert not found.bounded
 
 
 def test_only_what_was_meant_to_change_may_differ() -> None:
     a, b = agent([RETRIEVE]), agent([RETRIEVE], model="large")
-    assert compared(a, b).refusal == "the runs cannot be compared: model"
+    assert compared(a, b).refusal == "the runs cannot be compared: model (the model changed: routing)"
     found = compared(a, b, changed="model")
     assert (found.bounded, found.changes) == (True, ())
-    assert compared(a, b, changed="prompt").refusal == "the runs cannot be compared: model"
+    assert compared(a, b, changed="prompt").refusal == "the runs cannot be compared: model (the model changed: routing)"
     both = agent([RETRIEVE], model="large", prompt=[*PROMPT, *PROMPT])
     assert compared(a, both, changed="model").refusal == (
-        "the runs cannot be compared: beside the model, which was meant to change, there is prompt"
+        "the runs cannot be compared: beside the model, which was meant to change: "
+        "prompt (the prompt changed: another experiment)"
     )
     assert compared(a, a, changed="model").notes == ("the model was meant to change, and did not",)
     with pytest.raises(ValueError, match="changed is 'weather': it may be prompt, tools, model, params"):

@@ -78,7 +78,7 @@ def test_a_baseline_of_something_else_is_refused() -> None:
     other = agent([LOOK], prompt=[*PROMPT, *PROMPT])
     found = compared(times(1), times(1), baselines=[times(1), other, times(1)])
     assert (found.refusal or "").startswith("baseline 2 (")
-    assert (found.refusal or "").endswith(") is none of A's: the runs cannot be compared: prompt")
+    assert ") is none of A's: the runs cannot be compared: prompt (" in (found.refusal or "")
 
 
 def test_a_baseline_that_is_not_closed_is_refused() -> None:

@@ -6,16 +6,19 @@ from typing import Any
 
 from spangate._records import Span
 from spangate._run import Run
-from spangate.cli._diff_words import answer
-from spangate.compare._changes import Change, Difference
+from spangate.cli._diff_words import Alone, Found, answer
+from spangate.compare._changes import Change
 from spangate.compare._rules import Allowance
 
 
-def diff_json(found: Difference) -> dict[str, Any]:
-    """Return what JSON says of a diff."""
+def diff_json(found: Found) -> dict[str, Any]:
+    """Return what JSON says of a diff, or of a run that has no counterpart."""
+    told = {"answer": answer(found), "bounded": answer(found) == "bounded"}
+    if isinstance(found, Alone):
+        told |= {"refusal": found.what, "reasons": ["count"], "changes": []}
+        return {**told, "a": found.a and _run(found.a), "b": found.b and _run(found.b)}
     return {
-        "answer": answer(found),
-        "bounded": found.bounded,
+        **told,
         "refusal": found.refusal,
         "reasons": list(found.comparison.reasons),
         "a": _run(found.a),

@@ -7,8 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from spangate.cli._diff_words import WORDS, Group, accepted_by, answer, entry_words, groups, summary, told
-from spangate.compare._changes import Difference
+from spangate.cli._diff_words import (
+    WORDS,
+    Alone,
+    Found,
+    Group,
+    accepted_by,
+    answer,
+    entry_words,
+    groups,
+    number_of,
+    summary,
+    title,
+    told,
+)
+from spangate.compare._changes import Change, Difference
 from spangate.compare._rules import KINDS, Kind
 
 _MAX_LINES: Final = 1000
@@ -18,10 +31,10 @@ _FORBIDDEN: Final = re.compile("[^\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 """What XML 1.0 has no way to write."""
 
 
-def diff_junit(differences: Iterable[Difference]) -> str:
+def diff_junit(differences: Iterable[Found]) -> str:
     """Write diffs as one document, without a line break at the end."""
     suites = [_Suite(found) for found in differences]
-    numbers = {name: sum(suite.numbers[name] for suite in suites) for name in _COUNTED}
+    numbers = {name: sum(suite.numbers[name] for suite in suites) for name in _COUNTED if name != "skipped"}
     head = f'<testsuites name="spangate diff" {_attributes(numbers)} time="0">'
     return "\n".join(
         ['<?xml version="1.0" encoding="UTF-8"?>', head, *(suite.text for suite in suites), "</testsuites>"]
@@ -31,39 +44,46 @@ def diff_junit(differences: Iterable[Difference]) -> str:
 class _Suite:
     """One pair of runs."""
 
-    def __init__(self, found: Difference) -> None:
+    def __init__(self, found: Found) -> None:
         self.numbers = dict.fromkeys(_COUNTED, 0)
-        cases = [self._closed(found), *(self._class(found, kind) for kind in KINDS)]
-        name = _quoted(f"{answer(found)}: {found.b.name}")
+        self._name = title(found)
+        is_diffed = isinstance(found, Difference) and found.refusal is None
+        cases = [self._case(_COMPARABLE) if is_diffed else self._refused(summary(found))]
+        cases += [self._class(found, kind) for kind in KINDS]
+        name = _quoted(f"{answer(found)}: {self._name}")
         head = f'<testsuite name={name} {_attributes(self.numbers)} time="0">'
         said = f"<system-out>{_text(_about(found))}</system-out>"
         self.text = "\n".join([head, *cases, said, "</testsuite>"])
 
-    def _closed(self, found: Difference) -> str:
-        if found.refusal is None:
-            return self._case(found, _COMPARABLE)
+    def _refused(self, why: str) -> str:
         self.numbers["errors"] += 1
-        return self._case(found, _COMPARABLE, f'<error message={_quoted(found.refusal)} type="refused"/>')
+        return self._case(_COMPARABLE, f'<error message={_quoted(why)} type="refused"/>')
 
-    def _class(self, found: Difference, kind: Kind) -> str:
-        if found.refusal is not None or (kind.startswith("log") and not found.rules.logs):
-            self.numbers["skipped"] += 1
-            why = "the runs are not diffed" if found.refusal is not None else "log records are not compared"
-            return self._case(found, WORDS[kind], f"<skipped message={_quoted(why)}/>")
-        told = groups(change for change in found.changes if change.kind == kind)
+    def _class(self, found: Found, kind: Kind) -> str:
+        why = "the runs are not diffed"
+        if isinstance(found, Difference) and found.refusal is None:
+            if found.rules.logs or not kind.startswith("log"):
+                return self._diffed([change for change in found.changes if change.kind == kind], kind)
+            why = "log records are not compared"
+        self.numbers["skipped"] += 1
+        return self._case(WORDS[kind], f"<skipped message={_quoted(why)}/>")
+
+    def _diffed(self, changes: Sequence[Change], kind: Kind) -> str:
+        told = groups(changes)
         bad = [group for group in told if not group.first.is_accepted]
         good = [_line(group) for group in told if group.first.is_accepted]
         inside = f"<system-out>{_text(good)}</system-out>" if good else ""
         if bad:
             self.numbers["failures"] += 1
-            what = f"{sum(group.count for group in bad):,} {WORDS[kind]}: {bad[0].first.name}"
+            number = sum(number_of(change) for group in bad for change in group.changes)
+            what = f"{number:,} {WORDS[kind]}: {bad[0].first.name}"
             lines = _text([_line(group) for group in bad])
             inside = f'<failure message={_quoted(what)} type="{kind}">{lines}</failure>{inside}'
-        return self._case(found, WORDS[kind], inside)
+        return self._case(WORDS[kind], inside)
 
-    def _case(self, found: Difference, name: str, inside: str = "") -> str:
+    def _case(self, name: str, inside: str = "") -> str:
         self.numbers["tests"] += 1
-        where = _quoted(f"spangate.diff.{found.b.name}")
+        where = _quoted(f"spangate.diff.{self._name}")
         return f'<testcase classname={where} name={_quoted(name)} time="0">{inside}</testcase>'
 
 
@@ -75,8 +95,10 @@ def _line(group: Group) -> str:
     return "; ".join(part for part in said if part)
 
 
-def _about(found: Difference) -> list[str]:
+def _about(found: Found) -> list[str]:
     """Say what no case tells of."""
+    if isinstance(found, Alone):
+        return [found.what]
     said = [summary(found), f"A {found.a.run_id}, B {found.b.run_id}", *found.faults, *found.notes]
     said += [f"expired, allows nothing: {entry_words(entry)}{told(entry)}" for entry in found.expired]
     return [*said, *(f"unused: {entry_words(entry)}{told(entry)}" for entry in found.unused)]

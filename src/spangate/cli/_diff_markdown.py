@@ -8,6 +8,8 @@ from typing import Final
 
 from spangate._units import counted, shown
 from spangate.cli._diff_words import (
+    Alone,
+    Found,
     Group,
     accepted_by,
     answer,
@@ -15,6 +17,7 @@ from spangate.cli._diff_words import (
     groups,
     recounted_words,
     summary,
+    title,
     told,
 )
 from spangate.compare._changes import Difference
@@ -34,16 +37,18 @@ def escaped(text: str) -> str:
 _ENTITIES: Final = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;", "@": "&#64;", ":": "&#58;", "$": "&#36;"}
 
 
-def diff_markdown(found: Difference) -> str:
+def diff_markdown(found: Found) -> str:
     """Write a diff, without a line break at the end."""
     return "\n".join(_lines(found))
 
 
-def _lines(found: Difference) -> Iterator[str]:
+def _lines(found: Found) -> Iterator[str]:
     word = answer(found)
-    yield f"### {_SIGNS[word]} {word}: {escaped(found.b.name)}"
+    yield f"### {_SIGNS[word]} {word}: {escaped(title(found))}"
     yield ""
     yield escaped(summary(found))
+    if isinstance(found, Alone):
+        return
     if found.refusal is None:
         told_first = [group for group in groups(found.changes) if not group.first.is_accepted]
         told_last = [group for group in groups(found.changes) if group.first.is_accepted]

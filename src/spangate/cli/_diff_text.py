@@ -9,6 +9,8 @@ from spangate._run import Run
 from spangate._units import counted, shown
 from spangate._verdict.text import Part, Style
 from spangate.cli._diff_words import (
+    Alone,
+    Found,
     Group,
     accepted_by,
     answer,
@@ -16,6 +18,7 @@ from spangate.cli._diff_words import (
     groups,
     recounted_words,
     summary,
+    title,
     told,
 )
 from spangate.compare._changes import Difference
@@ -27,14 +30,16 @@ _LONG: Final = 300
 _PARTS: Final[dict[str, Part]] = {"bounded": "pass", "unbounded": "fail", "refused": "warn"}
 
 
-def diff_text(found: Difference, style: Style) -> str:
+def diff_text(found: Found, style: Style) -> str:
     """Write a diff over several lines, without a line break at the end."""
     return "\n".join(_lines(found, style))
 
 
-def _lines(found: Difference, style: Style) -> Iterator[str]:
+def _lines(found: Found, style: Style) -> Iterator[str]:
     word = answer(found)
-    yield f"{style(word.upper(), _PARTS[word])}  {shown(found.b.name)}: {shown(summary(found), _LONG)}"
+    yield f"{style(word.upper(), _PARTS[word])}  {shown(title(found))}: {shown(summary(found), _LONG)}"
+    if isinstance(found, Alone):
+        return
     yield style(f"    A  {_which(found.a)}", "dim")
     yield style(f"    B  {_which(found.b)}", "dim")
     if found.refusal is not None:

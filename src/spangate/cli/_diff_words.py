@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from spangate._records import Span
+from spangate._run import Run
 from spangate._units import counted
 from spangate.compare._changes import Change, Difference
 from spangate.compare._rules import Allowance
@@ -68,6 +69,20 @@ class Group:
         return after or before or ""
 
 
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A run that only one of the two files has, and what is said of it."""
+
+    name: str
+    what: str
+    a: Run | None
+    b: Run | None
+
+
+Found: TypeAlias = Difference | Alone
+"""What there is to tell of two files: a difference, or a run without a counterpart."""
+
+
 def groups(changes: Iterable[Change]) -> list[Group]:
     """Gather changes that differ in nothing but their spans."""
     found: dict[object, list[Change]] = {}
@@ -80,24 +95,42 @@ def groups(changes: Iterable[Change]) -> list[Group]:
     return [Group(same[0], tuple(same)) for same in found.values()]
 
 
-def answer(found: Difference) -> str:
+def answer(found: Found) -> str:
     """Return the answer in one word."""
-    return "refused" if found.refusal is not None else "bounded" if found.bounded else "unbounded"
+    return (
+        "refused"
+        if isinstance(found, Alone) or found.refusal is not None
+        else "bounded"
+        if found.bounded
+        else "unbounded"
+    )
 
 
-def summary(found: Difference) -> str:
-    """Say how much of what has changed, and how much of it is accepted."""
+def title(found: Found) -> str:
+    """Return the name of what was diffed."""
+    return found.name if isinstance(found, Alone) else found.b.name
+
+
+def summary(found: Found) -> str:
+    """Say how much of what has changed, and how much of it is accepted; or why there is no diff."""
+    if isinstance(found, Alone):
+        return found.what
     if found.refusal is not None:
         return found.refusal
     numbers: Counter[str] = Counter()
     for change in found.unaccepted:
-        numbers["not evaluable" if change.unknown else WORDS[change.kind]] += change.count
+        numbers["not evaluable" if change.unknown else WORDS[change.kind]] += number_of(change)
     said = [f"{number:,} {word}" for word, number in numbers.items()]
-    allowed = sum(change.count for change in found.changes if change.allowance is not None)
-    varies = sum(change.count for change in found.changes if change.allowance is None and change.varies)
+    allowed = sum(number_of(change) for change in found.changes if change.allowance is not None)
+    varies = sum(number_of(change) for change in found.changes if change.allowance is None and change.varies)
     said += [f"{allowed:,} allowed"] if allowed else []
     said += [f"{varies:,} known to vary"] if varies else []
     return ", ".join(said) or "nothing has changed"
+
+
+def number_of(change: Change) -> int:
+    """Say for how many changes one stands: an edge is one, however many children there are."""
+    return 1 if change.kind in ("edge_added", "edge_dropped") else change.count
 
 
 def accepted_by(change: Change) -> str:

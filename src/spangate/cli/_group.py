@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "run": "Run an agent command, and judge what it records.",
     "check": "Judge recorded runs.",
     "compare": "Say whether two recorded runs asked the same, so that they may be compared.",
+    "diff": "Say what changed between two recordings, and whether all of it is allowed.",
     "tree": "Show recorded runs as trees, with what is wrong in them.",
     "report": "Write recorded runs as a page to read.",
     "ledger": "See what tools were called with, and why a call is blocked.",

@@ -49,18 +49,22 @@ class Arguments:
         self._volatile = tuple(rules.volatile)
         self._known: dict[str, Digest | None] = {}
 
-    def digest(self, spans: Sequence[Span], asked: Any = ABSENT) -> Digest | None:
-        """Return the digest of a call that ``spans`` tell of, None where nothing is known of its arguments.
+    def digest(self, value: Any, spans: Iterable[Span]) -> Digest | None:
+        """Return the digest of a call, None where nothing is known of its arguments.
+
+        Args:
+            value: The arguments; ``ABSENT`` where a hash that the spans have stands for them.
+            spans: Those that tell of the call.
+        """
+        return _hashed(spans) if value is ABSENT else self._digest(value)
+
+    def value(self, spans: Sequence[Span], asked: Any = ABSENT) -> Any:
+        """Return the arguments of a call; ``ABSENT`` where they were not recorded.
 
         Args:
             spans: The span of the call, and those of other instrumentations inside of it.
             asked: The arguments with which the model asked for it.
         """
-        value = self.value(spans, asked)
-        return _hashed(spans) if value is ABSENT else self._digest(value)
-
-    def value(self, spans: Sequence[Span], asked: Any = ABSENT) -> Any:
-        """Return the arguments themselves; ``ABSENT`` where they were not recorded."""
         for span in spans:
             value = dialect_of(span).tool_call(span).arguments
             if value is not ABSENT:

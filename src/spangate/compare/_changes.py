@@ -62,6 +62,7 @@ class Difference:
         b: The run after.
         rules: By which they were compared.
         comparison: Whether the two may be compared, and why not.
+        closed: Whether both runs are complete and each is one tree.
         refusal: Why there is no diff; None where there is one.
         changes: Calls first, then edges, then log records; unallowed and allowed ones.
         alignment: Every call of a tool in either run, with its counterpart, in the causal order of each agent.
@@ -77,6 +78,7 @@ class Difference:
     b: Run
     comparison: Comparison
     rules: Rules = field(default_factory=Rules)
+    closed: bool = True
     refusal: str | None = None
     changes: tuple[Change, ...] = ()
     alignment: Sequence[Aligned] = ()

@@ -13,14 +13,14 @@ from spangate.compare._allowing import Allowances, with_calls
 from spangate.compare._calls import compare_calls
 from spangate.compare._changes import Difference
 from spangate.compare._closed import why_not_closed
-from spangate.compare._generations import Comparison, compare
+from spangate.compare._generations import REASONS, Comparison, Reason, compare
 from spangate.compare._noise import LEAST, Band, Portrait
 from spangate.compare._rules import Allowance, Changed, Rules
 from spangate.compare._steps import Reader
 from spangate.compare._tree import edge_changes, faults, log_changes, recounted, tree_of
 
 _DEFAULTS: Final = Rules()
-_MEANT: Final[Mapping[Changed, str]] = {
+_MEANT: Final[Mapping[Changed, Reason]] = {
     "prompt": "prompt",
     "tools": "tool_schema",
     "model": "model",
@@ -38,6 +38,7 @@ def diff(  # noqa: PLR0913  each of them is a decision of its own
     allowed: Sequence[Allowance] = (),
     changed: Changed | None = None,
     baselines: Sequence[Run] = (),
+    model_from_config: str | None = None,
 ) -> Difference:
     """Say what changed from run ``a`` to run ``b``, and whether all of it is allowed.
 
@@ -51,6 +52,7 @@ def diff(  # noqa: PLR0913  each of them is a decision of its own
         rules: What is compared, and how exactly.
         allowed: The changes that are accepted.
         changed: The one thing that was meant to change: it may differ, and nothing else of what was asked.
+        model_from_config: The model of calls that name none, as for :func:`compare`.
         baselines: Three or more runs that nobody changed anything about; what differs among them is known to vary.
 
     Returns:
@@ -63,10 +65,16 @@ def diff(  # noqa: PLR0913  each of them is a decision of its own
         raise ValueError(f"changed is {changed!r}: it may be {', '.join(_MEANT)}")
     if 0 < len(baselines) < LEAST:
         raise ValueError(f"{len(baselines)} baseline(s) are no band: what varies is known from {LEAST} runs or more")
-    comparison = compare(a, b)
-    refusal = _why_not_diffed(a, b, comparison, changed) or _why_no_band(a, baselines)
-    found = Difference(a=a, b=b, comparison=comparison, rules=rules, refusal=refusal)
-    return found if refusal is not None else _diffed(found, Allowances(allowed, today), changed, baselines)
+    comparison = compare(a, b, model_from_config=model_from_config)
+    found = Difference(a=a, b=b, comparison=comparison, rules=rules)
+    for side, run in (("A", a), ("B", b)):
+        why = why_not_closed(run)
+        if why is not None:
+            return replace(found, closed=False, refusal=f"{side} is not closed, and is not diffed: {why}")
+    refusal = _why_incomparable(comparison, changed) or _why_no_band(a, baselines, model_from_config)
+    if refusal is not None:
+        return replace(found, refusal=refusal)
+    return _diffed(found, Allowances(allowed, today), changed, baselines)
 
 
 def _diffed(found: Difference, allowances: Allowances, changed: Changed | None, baselines: Sequence[Run]) -> Difference:
@@ -98,29 +106,22 @@ def _portrait(run: Run, reader: Reader) -> Portrait:
     return Portrait(reader.read(run), tree_of(run, reader.names, logs=reader.rules.logs))
 
 
-def _why_not_diffed(a: Run, b: Run, comparison: Comparison, changed: Changed | None) -> str | None:
-    for side, run in (("A", a), ("B", b)):
-        why = why_not_closed(run)
-        if why is not None:
-            return f"{side} is not closed, and is not diffed: {why}"
-    return _why_incomparable(comparison, changed)
-
-
 def _why_incomparable(comparison: Comparison, changed: Changed | None) -> str | None:
     """Say what differs in what was asked beside the one thing that was meant to."""
     meant = None if changed is None else _MEANT[changed]
     against = [reason for reason in comparison.reasons if reason != meant]
-    if comparison.comparable or not against:
+    if not against:
         return None
-    what = ", ".join(against)
+    what = "; ".join(f"{reason} ({REASONS[reason]})" for reason in against)
     if meant is None or meant not in comparison.reasons:
         return f"the runs cannot be compared: {what}"
-    return f"the runs cannot be compared: beside the {changed}, which was meant to change, there is {what}"
+    return f"the runs cannot be compared: beside the {changed}, which was meant to change: {what}"
 
 
-def _why_no_band(a: Run, baselines: Sequence[Run]) -> str | None:
+def _why_no_band(a: Run, baselines: Sequence[Run], model: str | None) -> str | None:
     for number, run in enumerate(baselines, 1):
-        why = why_not_closed(run) or _why_incomparable(compare(a, run), None)
+        comparison = compare(a, run, model_from_config=model)
+        why = why_not_closed(run) or _why_incomparable(comparison, None)
         if why is not None:
             return f"baseline {number} ({shown(run.run_id)}) is none of A's: {why}"
     return None

@@ -43,18 +43,17 @@ class _Ranking:
     def __init__(self, events: Sequence[Event], causes: Mapping[Span, Sequence[Span]]) -> None:
         self._events = events
         numbers = {event.span: number for number, event in enumerate(events)}
-        self._causes: list[list[int]] = [
-            [numbers[cause] for cause in causes.get(event.span, ()) if cause in numbers and cause is not event.span]
-            for event in events
-        ]
+        self._causes: dict[int, Sequence[int]] = {}
         self._effects: dict[int, list[int]] = {}
-        for number, found in enumerate(self._causes):
-            for cause in found:
-                self._effects.setdefault(cause, []).append(number)
-        self._waiting = [len(found) for found in self._causes]
-        self._ready = [
-            (event.span.start_ns, number) for number, event in enumerate(events) if not self._waiting[number]
-        ]
+        for number, event in enumerate(events):
+            named = causes.get(event.span, ())
+            found = [numbers[cause] for cause in named if cause in numbers and cause is not event.span]
+            if found:
+                self._causes[number] = found
+                for cause in found:
+                    self._effects.setdefault(cause, []).append(number)
+        self._waiting = {number: len(found) for number, found in self._causes.items()}
+        self._ready = [(event.span.start_ns, at) for at, event in enumerate(events) if at not in self._waiting]
         self._done = [False] * len(events)
         self._ending: list[tuple[int, int, int, bool]] = []
         self._last = self._last_generation = FIRST - 1
@@ -65,7 +64,7 @@ class _Ranking:
         self._rank_ready()
         for number, event in enumerate(self._events):
             if not self._done[number]:
-                self._causes[number] = [cause for cause in self._causes[number] if self._done[cause]]
+                self._causes[number] = [cause for cause in self._causes.get(number, ()) if self._done[cause]]
                 heapq.heappush(self._ready, (event.span.start_ns, number))
                 self._rank_ready()
 
@@ -88,7 +87,7 @@ class _Ranking:
 
     def _rank_before(self, number: int, event: Event) -> int:
         """Return the rank of what comes before an event."""
-        causes = self._causes[number]
+        causes = self._causes.get(number)
         if causes:
             return max(self._events[cause].rank for cause in causes)
         return self._last_generation if event.is_asked else self._last

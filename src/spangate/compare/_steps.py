@@ -10,7 +10,7 @@ from spangate._run import Run
 from spangate.compare._arguments import Arguments, Digest
 from spangate.compare._naming import Names
 from spangate.compare._rules import Rules
-from spangate.compare._step import Step
+from spangate.compare._step import Step, Token
 from spangate.compare._taken_apart import TakenApart
 
 _COARSE: Final = "by name"
@@ -29,6 +29,7 @@ class Reader:
         self.rules = rules
         self.names = Names(rules)
         self.arguments = Arguments(rules)
+        self._tokens: dict[Token, Token] = {}
 
     def read(self, run: Run) -> Step:
         """Return a run as one step with all others inside of it."""
@@ -40,7 +41,8 @@ class Reader:
                 inner.agent = step.name if step.kind == "agent" else step.agent
             steps += step.inside
         for step in reversed(steps):  # the innermost first
-            step.inside.sort(key=lambda inner: (inner.rank, inner.token))
+            if isinstance(step.inside, list):
+                step.inside.sort(key=lambda inner: (inner.rank, inner.token))
             if step.kind == "agent":
                 said = "\n".join("\t".join(map(str, (inner.rank, *inner.token))) for inner in step.inside)
                 step.token = ("agent", step.name, text_hash(said), "")
@@ -48,19 +50,24 @@ class Reader:
 
     def _tell(self, step: Step, apart: TakenApart) -> None:
         """Give a step its name and, if it is a tool, its digest."""
-        if step.kind == "agent":
-            step.name = self._agent_name(step.spans[0])
+        if step.kind == "agent" and step.span is not None:
+            step.name = self._agent_name(step.span)
             return
         step.name = self.names.of(step.name)
         step.is_coarse = self.rules.is_coarse(step.name)
         if step.is_coarse:
-            step.token = ("tool", step.name, "", _COARSE)
+            step.token = self._one(("tool", step.name, "", _COARSE))
             return
-        if self.arguments.value(step.spans) is ABSENT:
-            step.asked = apart.asked(step.call_id)
-        step.digest = self.arguments.digest(step.spans, step.asked)
+        value = self.arguments.value(step.spans)
+        if value is ABSENT:
+            value = step.asked = apart.asked(step.call_id)
+        step.digest = self.arguments.digest(value, step.spans)
         known = step.digest or _UNKNOWN
-        step.token = ("tool", step.name, known.text, known.made)
+        step.token = self._one(("tool", step.name, known.text, known.made))
+
+    def _one(self, token: Token) -> Token:
+        """Return a token, one and the same for all steps that are alike: there may be very many."""
+        return self._tokens.setdefault(token, token)
 
     def _agent_name(self, span: Span) -> str:
         """Return the name of an agent: its span's, with its own where that says only what it does."""

@@ -37,8 +37,8 @@ class TakenApart:
             self._models.setdefault(self._home(above(span)), []).append(span)
         for span in _by_start(self._step_of):
             step = self._step_of[span]
-            if step.spans[0] is span:
-                self._home(above(span)).inside.append(step)
+            if step.span is span:
+                self._home(above(span)).take_in(step)
         self._rank()
 
     def _home(self, above: Span | None) -> Step:
@@ -68,7 +68,11 @@ class TakenApart:
         for step in dict.fromkeys(crowded):
             models = self._models.get(step, ())
             events = [Event(span, is_generation=True) for span in models]
-            events += (Event(inner.spans[0], is_asked=self._is_asked(step, inner, known)) for inner in step.inside)
+            events += (
+                Event(inner.span, is_asked=self._is_asked(step, inner, known))
+                for inner in step.inside
+                if inner.span is not None
+            )
             events.sort(key=lambda event: event.span.start_ns)
             rank(events, known)
             for event in events:
@@ -85,11 +89,11 @@ class TakenApart:
 
     def _outermost(self, span: Span) -> Span:
         step = self._step_of.get(span)
-        return span if step is None else step.spans[0]
+        return span if step is None or step.span is None else step.span
 
     def _is_asked(self, home: Step, step: Step, known: Mapping[Span, Sequence[Span]]) -> bool:
         """Say whether a model asked for a call whose causes are not known, or may have: some record no messages."""
-        if step.kind != "tool" or home not in self._models or step.spans[0] in known:
+        if step.kind != "tool" or home not in self._models or step.span in known:
             return False
         if home not in self._names_asked:
             names: set[str | None] = set()
@@ -102,19 +106,19 @@ class TakenApart:
 
 def _steps(run: Run) -> dict[Span, Step]:
     """Return the step that each span of an agent or a tool tells of."""
-    found = {span: Step("agent", span.name, [span]) for span in run.of_role("agent")}
+    found = {span: Step("agent", span.name, span) for span in run.of_role("agent")}
     calls = invocations(run)
     for call in calls:
-        found[call.span] = Step("tool", call.name or call.span.name, [call.span], call_id=call.call_id)
+        found[call.span] = Step("tool", call.name or call.span.name, call.span, call_id=call.call_id)
     tools = run.of_role("tool")
     if len(calls) < len(tools):
         above = nearest(run, found.__contains__)
         for span in tools:
             outer = None if span in found else above(span)
             if outer is not None:
-                found[outer].spans.append(span)
+                found[outer].others += (span,)
         for step in [*found.values()]:
-            found.update(dict.fromkeys(step.spans, step))
+            found.update(dict.fromkeys(step.others, step))
     return found
 
 
