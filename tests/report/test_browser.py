@@ -155,6 +155,15 @@ class TestSeveralRuns:
         assert "Refused" in browser.run("return document.title")
 
 
+def test_where_no_script_may_run_all_but_the_tree_is_seen(browser: Browser, several: str) -> None:
+    seen = browser.open_without_scripts(several)
+    assert seen.count("Why it was refused") == 2
+    assert seen.count("What to do.") == 2
+    assert seen.count("What each gate said") == 3
+    assert seen.count("The tree of spans is drawn by scripts, which are off here.") == 3
+    assert "Dark theme" not in seen
+
+
 class TestKeys:
     def test_the_first_stop_skips_to_the_verdict(self, browser: Browser, refused: str) -> None:
         browser.open(refused)

@@ -66,6 +66,7 @@ class TestThePage:
         told = words(page_of(tmp_path / "new.jsonl", "--against", str(tmp_path / "old.jsonl")))
         assert f"Only in {tmp_path / 'old.jsonl'} invoke_agent stranger" in told
         assert told.count("What differs from") == 1
+        assert "9 spans; unbounded: 1 dropped, 1 added, 1 drift" in told
         assert "There is no run for it to be compared with" in told
 
     @pytest.mark.parametrize(

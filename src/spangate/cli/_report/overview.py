@@ -10,6 +10,7 @@ from spangate._records import Gate, Verdict
 from spangate._redaction import Redaction
 from spangate._units import counted
 from spangate._verdict.advice import ADVICE
+from spangate.cli._diff_words import answer, summary
 from spangate.cli._report.data import Judged, Room
 from spangate.cli._report.texts import Texts
 from spangate.cli._report.used import size_of
@@ -94,12 +95,17 @@ class Overview:
         if is_shown:
             views.append(self._viewers[verdict.verdict].view(judged, key))
         if len(group.runs) < MAX_LISTED:
-            group.runs.append(self._line(verdict, key if is_shown else None))
+            group.runs.append(self._line(judged, key if is_shown else None))
 
-    def _line(self, verdict: Verdict, key: str | None) -> RunLine:
+    def _line(self, judged: Judged, key: str | None) -> RunLine:
+        verdict, found = judged.verdict, judged.difference
+        differs = "" if found is None else f"; {answer(found)}: {self._texts.name(summary(found))}"
         warned = f", {counted(len(verdict.warnings), 'warning')}" if verdict.warnings else ""
         return RunLine(
-            key, self._texts.name(verdict.run_name), self._texts.name(verdict.run_id), size_of(verdict) + warned
+            key,
+            self._texts.name(verdict.run_name),
+            self._texts.name(verdict.run_id),
+            size_of(verdict) + warned + differs,
         )
 
     def _group(self, verdict: Verdict) -> Group:

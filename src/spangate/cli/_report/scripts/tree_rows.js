@@ -39,7 +39,12 @@ class TreeRows {
       "aria-expanded": tree.hasChildren(row) ? String(tree.isExpanded(row)) : null,
     });
     const took = tree.side(row).took[row];
-    const figures = el("span", { class: "figures" }, unseen(took === null ? ", still " : ", took "), duration(took));
+    const figures = el(
+      "span",
+      { class: took === null ? "figures open" : "figures" },
+      unseen(took === null ? ", still " : ", took "),
+      duration(took),
+    );
     made.append(this.label(row), figures, unseen(`, ${this.more(row)}`), this.timeLine.lane(row));
     return made;
   }
