@@ -123,6 +123,7 @@ class TestTexts:
             ("arguments", json.dumps({"nested": [{"api_key": SECRET}]})),
             ("arguments", json.dumps({"body": json.dumps({"password": SECRET})})),
             ("arguments", json.dumps({"body": json.dumps({"password": SECRET})})[:-3]),
+            ("arguments", json.dumps({"body": json.dumps({"credentials": [SECRET]})})),
             ("arguments", {"command": f"deploy --token {SECRET}"}),
             ("arguments", [[[{"client_secret": {"a": SECRET}}]]]),
             ("note", f"curl -H 'Authorization: Bearer {SECRET}'"),
