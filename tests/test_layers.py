@@ -27,7 +27,7 @@ LAYERS = {
     "judge": "_judge _pinned",
     "buffer": "_buffer",
     "effects": """
-        _arrival _asking _attach _git _hosts _ledger _log_telemetry _native _pace _paths _policy _receiver
+        _allow_file _arrival _asking _attach _git _hosts _ledger _log_telemetry _native _pace _paths _policy _receiver
         _recording.source _repeatable _sdk _side_store _telemetry _worktree archive files ledger process tape wire""",
     "adapter": "_adapter _completion_hook _stamp",
     "release": "_release",
@@ -73,7 +73,7 @@ FOREIGN = {
     "release": {"opentelemetry"},
     "settling": {"opentelemetry"},
     "processor": {"opentelemetry"},
-    "hosts": {"opentelemetry", "click", "rich"},
+    "hosts": {"opentelemetry", "click", "jinja2", "markupsafe", "rich"},
 }
 """Other people's packages that a layer may import; the rest may import none."""
 

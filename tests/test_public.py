@@ -52,7 +52,7 @@ GATES = [
     "strict_gates",
 ]
 
-HEAVY = {"click", "google", "grpc", "msgspec", "pytest", "requests", "rich", "tomllib", "urllib3"}
+HEAVY = {"click", "google", "grpc", "jinja2", "msgspec", "pytest", "requests", "rich", "tomllib", "urllib3"}
 
 IMPORT = """
 import json, sys, time

@@ -16,7 +16,6 @@ A gate that has no table keeps its defaults.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
@@ -26,7 +25,7 @@ from typing import Any, NoReturn, get_type_hints
 from spangate._codes import DEFAULT_LEVELS
 from spangate._errors import PolicyError
 from spangate._names import gate_name
-from spangate._policy_types import fit, quoted
+from spangate._policy_types import did_you_mean, fit, quoted
 from spangate._records import Gate, Level
 from spangate._verdict.levels import SETTABLE, Policy
 from spangate.gates import GATES, default_gates
@@ -47,14 +46,18 @@ def load_policy(path: str | PathLike[str]) -> tuple[Gate, ...]:
         PolicyError: The file cannot be read, is not TOML, or says something that does not exist. The error names the
             file, the key, and what is nearest to it or what is allowed there.
     """
+    return parse_policy(read_text(path), fspath(path))
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """Return what stands in a file that somebody wrote; errors are those of a policy."""
     source = fspath(path)
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise PolicyError(f"cannot be read: {error.strerror or error}", source=source) from error
     except UnicodeDecodeError as error:
         raise PolicyError(f"is not UTF-8: {error.reason} at byte {error.start}", source=source) from error
-    return parse_policy(text, source)
 
 
 def parse_policy(text: str, source: str) -> tuple[Gate, ...]:
@@ -88,11 +91,11 @@ class _Reader:
         kinds = {kind.__name__.lower(): kind for kind in GATES}
         for key in table:
             if key not in kinds and key not in _OWN_KEYS:
-                self._refuse(key, f"no such gate or key{_nearest(key, [*kinds, *_OWN_KEYS])}")
+                self._refuse(key, f"no such gate or key{did_you_mean(key, [*kinds, *_OWN_KEYS])}")
         own = {key: self._fit(key, table[key], hint) for key, hint in _OWN_KEYS.items() if key in table}
         for name in own.get("require", ()):
             if name not in kinds:
-                self._refuse("require", f"no gate {quoted(name)}{_nearest(name, kinds)}")
+                self._refuse("require", f"no gate {quoted(name)}{did_you_mean(name, kinds)}")
         levels = dict(self._levels("levels", own.get("levels", {})))
         gates = {gate_name(gate): gate for gate in default_gates()}
         for name in (name for name in kinds if name in table):
@@ -124,7 +127,7 @@ class _Reader:
             code = f"{gate}.{written}" if gate and "." not in written else written
             codes = [known for known in DEFAULT_LEVELS if known.startswith(f"{gate}." if gate else "")]
             if code not in codes:
-                self._refuse(key, f"no code {quoted(code)}{_nearest(code, codes)}")
+                self._refuse(key, f"no code {quoted(code)}{did_you_mean(code, codes)}")
             if level not in SETTABLE:
                 self._refuse(key, f"{code} is {quoted(level)}: a level is {' or '.join(map(quoted, SETTABLE))}")
             yield code, level
@@ -161,19 +164,10 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield key, value
 
 
-def _nearest(name: str, allowed: Iterable[str]) -> str:
-    """Say what was probably meant, or what there is."""
-    known = list(allowed)
-    near = difflib.get_close_matches(name, known, 1) or [one for one in known if one.endswith(f".{name}")]
-    if near:
-        return f"; did you mean {near[0]}?"
-    return f"; there are {', '.join(known)}" if known else "; there are none"
-
-
 def _misplaced(gate: str, key: str, settings: Iterable[str]) -> str:
     """Say where a key belongs that is right in another place, else what is nearest."""
     if key in _OWN_KEYS:
         return f"; {key} is a key of the whole file and stands above the first table"
     if f"{gate}.{key}" in DEFAULT_LEVELS:
         return f"; it is a code: levels = {{ {key} = ... }}"
-    return _nearest(key, [*settings, "levels"])
+    return did_you_mean(key, [*settings, "levels"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import types
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
@@ -34,6 +35,15 @@ def quoted(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """Say what was probably meant, or what there is."""
+    known = list(allowed)
+    near = difflib.get_close_matches(name, known, 1) or [one for one in known if one.endswith(f".{name}")]
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; there are {', '.join(known)}" if known else "; there are none"
 
 
 def _kinds(hint: Any) -> Iterator[Any]:

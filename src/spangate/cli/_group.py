@@ -14,8 +14,10 @@ COMMANDS: Final = {
     "run": "Run an agent command, and judge what it records.",
     "check": "Judge recorded runs.",
     "compare": "Say whether two recorded runs asked the same, so that they may be compared.",
+    "diff": "Say what changed between two recordings, and whether all of it is allowed.",
     "tree": "Show recorded runs as trees, with what is wrong in them.",
     "tape": "Look into recorded decisions: what a replay gives.",
+    "report": "Write recorded runs as a page to read.",
     "ledger": "See what tools were called with, and why a call is blocked.",
     "demo": "See the gate at work on a small agent, without network or key.",
 }

@@ -69,9 +69,9 @@ def text_tree(run: Run, verdict: Verdict) -> None:
         click.echo(line)
     rails = Rails(sys.stdout.encoding)
     for row in rows(run):
-        click.echo(rails.before(row) + _line(row, style))
+        click.echo(rails.before(row.lasts, row.depth) + span_line(row.span, style))
         for finding in about.get(id(row.span), ()):
-            click.echo(rails.below(row) + finding_line(finding, style))
+            click.echo(rails.below(row.lasts) + finding_line(finding, style))
     click.echo()
 
 
@@ -102,27 +102,27 @@ class Rails:
         except UnicodeEncodeError:
             self._branch, self._last, self._through = "|- ", "`- ", "|  "
 
-    def before(self, row: Row) -> str:
-        """Return what stands before a span's line."""
-        if not row.lasts:
+    def before(self, lasts: Sequence[bool], depth: int) -> str:
+        """Return what stands before a span's line; ``lasts`` as in :class:`Row`."""
+        if not lasts:
             return ""
-        deep = f"[{row.depth}] " if row.depth > MAX_RAILS else ""
-        return self._rails(row.lasts[:-1]) + (self._last if row.lasts[-1] else self._branch) + deep
+        deep = f"[{depth}] " if depth > MAX_RAILS else ""
+        return self._rails(lasts[:-1]) + (self._last if lasts[-1] else self._branch) + deep
 
-    def below(self, row: Row) -> str:
+    def below(self, lasts: Sequence[bool]) -> str:
         """Return what stands before a line about the span."""
-        return self._rails(row.lasts) + "   "
+        return self._rails(lasts) + "   "
 
-    def beside(self, row: Row) -> str:
+    def beside(self, lasts: Sequence[bool]) -> str:
         """Return what stands before a line of its own above the span's."""
-        return self._rails(row.lasts[:-1])
+        return self._rails(lasts[:-1])
 
     def _rails(self, lasts: Iterable[bool]) -> str:
         return "".join("   " if last else self._through for last in lasts)
 
 
-def _line(row: Row, style: Style) -> str:
-    span = row.span
+def span_line(span: Span, style: Style) -> str:
+    """Write a span on one line: what it is, how long it took, what it used, and what became of it."""
     parts = [f"{style(span.role, 'dim')} {shown(span.name)}"]
     if span.end_ns is None:
         parts.append(style("open", "fail"))
@@ -172,19 +172,25 @@ def tree_as_json(run: Run, verdict: Verdict) -> dict[str, Any]:
     """Return what JSON says of a run and its verdict."""
     about = by_span(verdict.findings)
     return {
+        **run_as_json(verdict),
+        "spans": [{"depth": row.depth, **span_as_json(row.span, about.get(id(row.span), ()))} for row in rows(run)],
+    }
+
+
+def run_as_json(verdict: Verdict) -> dict[str, Any]:
+    """Return what JSON says of a run without its spans."""
+    return {
         "run_id": verdict.run_id,
         "trace_id": verdict.root.hex_trace_id,
         "root": verdict.run_name,
         "verdict": verdict.verdict,
-        "spans": [_as_json(row, about.get(id(row.span), ())) for row in rows(run)],
     }
 
 
-def _as_json(row: Row, findings: Sequence[Finding]) -> dict[str, Any]:
-    span = row.span
+def span_as_json(span: Span, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return what JSON says of a span and of what was found about it."""
     usage = dialect_of(span).usage(span)
     return {
-        "depth": row.depth,
         "span_id": span.hex_id,
         "parent_id": None if span.parent_id is None else format(span.parent_id, "016x"),
         "role": span.role,
@@ -192,13 +198,13 @@ def _as_json(row: Row, findings: Sequence[Finding]) -> dict[str, Any]:
         "start_ns": span.start_ns,
         "duration_ns": None if span.end_ns is None else span.end_ns - span.start_ns,
         "outcome": dialect_of(span).outcome(span),
-        "input_tokens": _plain(usage.input),
-        "output_tokens": _plain(usage.output),
+        "input_tokens": plain_number(usage.input),
+        "output_tokens": plain_number(usage.output),
         "findings": [finding.code for finding in findings],
     }
 
 
-def _plain(value: Any) -> int | float | str | None:
+def plain_number(value: Any) -> int | float | str | None:
     """Return a recorded number as JSON can hold it: what is no number stays visible as text."""
     if value is None or value is ABSENT:
         return None

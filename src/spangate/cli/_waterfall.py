@@ -37,10 +37,10 @@ def timed_tree(run: Run, verdict: Verdict) -> None:
     click.echo(chart.heading())
     for row in rows(run):
         for hole in holes.pop(id(row.span), ()):
-            click.echo(chart.of_hole(hole, rails.beside(row)))
-        click.echo(chart.of_row(row, rails.before(row)))
+            click.echo(chart.of_hole(hole, rails.beside(row.lasts)))
+        click.echo(chart.of_row(row, rails.before(row.lasts, row.depth)))
         for finding in about.get(id(row.span), ()):
-            click.echo(rails.below(row) + finding_line(finding, style))
+            click.echo(rails.below(row.lasts) + finding_line(finding, style))
     for left in holes.values():
         for hole in left:
             click.echo(chart.of_hole(hole))

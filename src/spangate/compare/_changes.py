@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from spangate._records import Span
 from spangate._run import Run
-from spangate.compare._rules import Allowance, Kind
+from spangate.compare._generations import Comparison
+from spangate.compare._rules import Allowance, Kind, Rules
 
 Aligned: TypeAlias = tuple["Span | None", "Span | None"]
 """A call of a tool in one run and the one that stands for it in the other; None where there is none."""
@@ -59,12 +60,14 @@ class Difference:
     Attributes:
         a: The run before.
         b: The run after.
+        rules: By which they were compared.
         comparison: Whether the two may be compared, and why not.
+        closed: Whether both runs are complete and each is one tree.
         refusal: Why there is no diff; None where there is one.
         changes: Calls first, then edges, then log records; unallowed and allowed ones.
         alignment: Every call of a tool in either run, with its counterpart, in the causal order of each agent.
         roles: How many spans of each role A and B have.
-        recounted: Edges that both have, another number of times: no change, since frameworks vary in that by themselves.
+        recounted: Edges that both have another number of times: no change, since frameworks vary so by themselves.
         faults: What was captured wrong and is therefore not compared, in words.
         notes: What else is worth knowing, in words.
         unused: Entries that allowed nothing because nothing was there to be allowed.
@@ -73,7 +76,9 @@ class Difference:
 
     a: Run
     b: Run
-    comparison: Any
+    comparison: Comparison
+    rules: Rules = field(default_factory=Rules)
+    closed: bool = True
     refusal: str | None = None
     changes: tuple[Change, ...] = ()
     alignment: Sequence[Aligned] = ()

@@ -62,14 +62,18 @@ class Rules:
 
     def __post_init__(self) -> None:
         for pattern in self.normalise:
-            try:
-                re.compile(NAMED.get(pattern, pattern))
-            except re.error as error:
-                raise ValueError(f"normalise: {pattern!r} is no regular expression: {error}") from None
+            _check(pattern)
 
     def is_coarse(self, tool: str) -> bool:
         """Say whether a tool is compared by name only."""
         return any(fnmatchcase(tool, pattern) for pattern in self.coarse)
+
+
+def _check(pattern: str) -> None:
+    try:
+        re.compile(NAMED.get(pattern, pattern))
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

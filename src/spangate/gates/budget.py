@@ -24,7 +24,7 @@ _PLAIN_CEILINGS: Final = (
 )
 
 
-class _Ceiling(NamedTuple):
+class Ceiling(NamedTuple):
     """A limit that is set, what was used of it, and the code for a span that does not say its part."""
 
     what: str
@@ -94,7 +94,7 @@ class Budget:
     def __call__(self, run: Run) -> Iterator[Finding]:
         """Yield what is over a ceiling, what is wrong with the counts, and what could not be evaluated."""
         usage = count(run)
-        ceilings = list(self._ceilings(run, usage))
+        ceilings = self.ceilings(run)
         for what, limit, used, _ in ceilings:
             if used.known > limit:
                 floor = "at least " if used.gap else ""
@@ -108,6 +108,10 @@ class Budget:
                 "budget.root_usage", run.root, "the root carries token counts; they belong on its generations"
             )
 
+    def ceilings(self, run: Run) -> Sequence[Ceiling]:
+        """Return the ceilings that are set and that something in the run counts against, with what it used."""
+        return [*self._ceilings(run, count(run))]
+
     @property
     def _limits_tokens(self) -> bool:
         return not (self.max_input_tokens is self.max_output_tokens is self.max_cost is None and not self.per_model)
@@ -116,8 +120,7 @@ class Budget:
     def _limits_tools(self) -> bool:
         return self.max_tool_payload_bytes is not None or bool(self.per_tool)
 
-    def _ceilings(self, run: Run, usage: Usage) -> Iterator[_Ceiling]:
-        """Yield the ceilings that are set and that something in the run counts against."""
+    def _ceilings(self, run: Run, usage: Usage) -> Iterator[Ceiling]:
         calls = Sum(len(usage.calls), usage.unseen or ("" if usage.calls else NO_CALLS))
         limits: list[tuple[str, float | None, Sum[int]]] = [
             ("input tokens", self.max_input_tokens, usage.input),
@@ -125,24 +128,24 @@ class Budget:
             ("model calls", self.max_calls, calls),
             ("iterations", self.max_iterations, Sum(len(run.of_role("iteration")))),
         ]
-        yield from (_Ceiling(what, limit, used) for what, limit, used in limits if limit is not None)
+        yield from (Ceiling(what, limit, used) for what, limit, used in limits if limit is not None)
         if self.per_model or self.max_cost is not None:
             models = models_of(run, usage.calls)
             for model, row in self.per_model.items():
                 sums = model_sums(models, model, calls.gap)
-                yield from (_Ceiling(f"{model}: {limit}", row[limit], sums[limit]) for limit in row)
+                yield from (Ceiling(f"{model}: {limit}", row[limit], sums[limit]) for limit in row)
             if self.max_cost is not None:
-                yield _Ceiling("cost", self.max_cost, cost_sum(models, self.prices, calls.gap))
+                yield Ceiling("cost", self.max_cost, cost_sum(models, self.prices, calls.gap))
         if self._limits_tools and usage.invocations:
             yield from self._tool_ceilings(run, usage)
 
-    def _tool_ceilings(self, run: Run, usage: Usage) -> Iterator[_Ceiling]:
+    def _tool_ceilings(self, run: Run, usage: Usage) -> Iterator[Ceiling]:
         code = "budget.payload_missing"
         if self.max_tool_payload_bytes is not None:
-            yield _Ceiling("tool payload bytes", self.max_tool_payload_bytes, usage.payload, code)
+            yield Ceiling("tool payload bytes", self.max_tool_payload_bytes, usage.payload, code)
         for tool, row in self.per_tool.items():
             sums = tool_sums(run, usage.invocations, tool)
-            yield from (_Ceiling(f"{tool}: {limit}", row[limit], sums[limit], code) for limit in row)
+            yield from (Ceiling(f"{tool}: {limit}", row[limit], sums[limit], code) for limit in row)
 
     def _weighed(self, problem: Finding) -> Finding:
         """Give a finding its level: under a token ceiling an answer for nothing is a count that was not taken."""
@@ -151,7 +154,7 @@ class Budget:
             return replace(problem, level="fail")
         return problem
 
-    def _unevaluated(self, run: Run, usage: Usage, ceilings: Sequence[_Ceiling]) -> Iterator[Finding]:
+    def _unevaluated(self, run: Run, usage: Usage, ceilings: Sequence[Ceiling]) -> Iterator[Finding]:
         gaps = [f"{what}: {used.gap}" for what, limit, used, _ in ceilings if used.gap and used.known <= limit]
         if not ceilings and (not usage.calls or usage.input.missing or usage.output.missing):
             gaps.append(usage.input.gap or usage.output.gap)
@@ -166,7 +169,7 @@ class Budget:
             yield not_evaluable("budget.ceiling", "no span says what an iteration is")
 
 
-def _missing(usage: Usage, ceilings: Sequence[_Ceiling]) -> Iterator[Finding]:
+def _missing(usage: Usage, ceilings: Sequence[Ceiling]) -> Iterator[Finding]:
     """Yield the spans that do not say their part, each once: a failure where a ceiling asks for it."""
     found: dict[tuple[str, Span], Finding] = {}
     for what, _, used, code in ceilings:
