@@ -65,6 +65,10 @@ class Browser:
         self._chrome = chrome
         self._features: dict[str, str] = {}
 
+    def visit(self, url: str) -> None:
+        """Open a page of a server."""
+        self._chrome.get(url)
+
     def open(self, page: str, anchor: str = "") -> None:
         """Open a page from disk, as a person who clicks on it, and wait until it can be used."""
         self._chrome.get("about:blank")
