@@ -33,7 +33,7 @@ NAMES = [
     "run",
     "strict_gates",
 ]
-MODULES = ["archive", "cli", "files", "gates", "ledger", "process", "testing", "wire"]
+MODULES = ["archive", "cli", "compare", "files", "gates", "ledger", "process", "testing", "wire"]
 GATES = [
     "Budget",
     "Cardinality",

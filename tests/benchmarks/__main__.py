@@ -10,6 +10,7 @@ from typing import Final
 
 from tests.benchmarks import (
     check,
+    diff,
     hooks,
     judge,
     memory,
@@ -37,6 +38,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "wire": wire.rows,
     "receiver": receiver.rows,
     "check": check.rows,
+    "diff": diff.rows,
     "worktree": worktree.rows,
 }
 
