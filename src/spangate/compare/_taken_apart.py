@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from spangate._causes import causes
-from spangate._causes.derived import derived
+from spangate._causes.derived import derived_of
 from spangate._cites.arguments import as_object
 from spangate._cites.match import FRAMES, is_one_call
 from spangate._dialects import dialect_of
@@ -33,6 +33,7 @@ class TakenApart:
         self._names_asked: dict[Step, set[str | None]] = {}
         self._frame_above = nearest(run, lambda span: span.role in FRAMES)
         self._step_of: dict[Span, Step] = {span: Step("agent", span.name, span) for span in run.of_role("agent")}
+        self._by_id: dict[str | None, list[Span]] = {}
         for span in run.of_role("tool"):
             self._add_call(span)
         self._models: dict[Step, list[Span]] = {}
@@ -46,6 +47,7 @@ class TakenApart:
     def _add_call(self, span: Span) -> None:
         """Make a step of a call, unless its span is inside another one that tells of the same."""
         call = dialect_of(span).tool_call(span)
+        self._by_id.setdefault(call.call_id, []).append(span)
         frame = self._frame_above(span)
         outer = None if frame is None or frame.role != "tool" else self._step_of.get(frame)
         if outer is None or not is_one_call(outer, call.call_id, call.name):
@@ -102,7 +104,7 @@ class TakenApart:
     def _causes(self) -> Mapping[Span, Sequence[Span]]:
         """Return what caused each span, declared or derived. Of a call that two spans tell of, the outer one counts."""
         found: dict[Span, list[Span]] = {}
-        for edges in (self._run.remember(causes).of, derived(self._run)):
+        for edges in (self._run.remember(causes).of, derived_of(self._run, self._by_id)):
             for effect, by in edges.items():
                 found.setdefault(self._outermost(effect), []).extend(map(self._outermost, by))
         return found
