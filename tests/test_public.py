@@ -80,7 +80,7 @@ def test_the_gates() -> None:
     assert sorted(importlib.import_module("spangate.gates").__all__) == sorted(GATES)
 
 
-@pytest.mark.parametrize("module", ["archive", "files", "gates", "ledger", "process", "testing", "wire"])
+@pytest.mark.parametrize("module", ["archive", "compare", "files", "gates", "ledger", "process", "testing", "wire"])
 def test_a_public_module_says_what_is_public_in_it(module: str) -> None:
     public = importlib.import_module(f"spangate.{module}")
     assert [name for name in public.__all__ if getattr(public, name).__doc__ is None] == []
