@@ -28,7 +28,7 @@ from tests.benchmarks._rows import Row
 LIMIT_S: Final = 3
 GROWTH: Final = 12
 SMALL, LARGE = 10_000, 100_000
-LAPS: Final = 3
+LAPS: Final = 5
 _EVERY: Final = 1000
 """Every so many calls of the second run differ."""
 _STAMPS: Final = {
