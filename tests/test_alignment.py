@@ -60,10 +60,15 @@ def test_it_is_the_best_that_there_is(left: list[str], right: list[str]) -> None
     assert check(left, right) == longest(left, right)
 
 
+@pytest.mark.parametrize(("few", "patience"), [(0, 8), (3, 8), (80, 8), (80, 0)])
 @given(letters, letters)
-def test_it_is_the_best_where_a_table_is_too_large_to_be_kept(left: list[str], right: list[str]) -> None:
+def test_it_is_the_best_where_a_table_is_too_large_to_be_kept(
+    few: int, patience: int, left: list[str], right: list[str]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_alignment, "_KEPT", 8)
+        patch.setattr(_alignment, "_FEW", few)
+        patch.setattr(_alignment, "_PATIENCE", patience)
         assert check(left, right) == longest(left, right)
 
 

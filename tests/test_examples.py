@@ -20,6 +20,17 @@ SAYS = {
         "both write 'a.py', and no causes put them in order\n",
     ],
     "ci_check.py": ["1 run: 1 passed, 0 failed\nexit code 0\n", "budget.ceiling", "exit code 1\n"],
+    "diff.py": [
+        "BOUNDED  agent.run: 1 allowed\n",
+        "drift         search in agent.run librarian: query\n",
+        "allowed, a year, ",
+        "exit code 0\n",
+    ],
+    "diff.py --broken": [
+        "UNBOUNDED  agent.run: 1 added, 1 allowed\n",
+        "  added         search",
+        "exit code 1\n",
+    ],
     "fingerprint.py": ["pass\nchat small: fingerprint.source = explicit\n", "chat small: fingerprint.tuple = "],
     "fingerprint.py --broken": ["fail fingerprints.missing_prompt: in 1 of 1 model call the prompt has no hash"],
     "loop.py": ["pass\n", "agent.iter 4\n", "agent.halt done\n  agent.run\n"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 REDACTED: Final = "<redacted>"
@@ -28,6 +29,8 @@ VOLATILE_KEYS: Final[tuple[str, ...]] = (
 MAX_DEPTH: Final = 64
 """How deep values are looked through; what lies deeper is as good as a secret."""
 
+_PLAIN: Final = (str, int, float, type(None))
+"""What holds no other values: most of what is looked at, and asked for first since a mapping is told slowly."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 _KEY: Final = re.compile(r"""(?<![\w-])(?P<key>[\w-]{2,})(?P<between>["']?\s*[=:]\s*|\s+)""")
 _VALUE: Final = re.compile(r"""\"[^"]*"|'[^']*'|(?:(?:Basic|Bearer|Token)\s+)?[^\s"',;&]+""", re.IGNORECASE)
@@ -81,6 +84,8 @@ class Redaction:
         return (key.startswith("-") or found["between"].strip() != "") and self.covers(key[-_MAX_KEY:])
 
     def _of(self, value: Any, depth: int) -> Any:
+        if isinstance(value, _PLAIN):
+            return value
         if isinstance(value, Mapping):
             if not depth:
                 return REDACTED
@@ -95,10 +100,17 @@ class Redaction:
 
 def without(value: Any, keys: Iterable[str] = VOLATILE_KEYS) -> Any:
     """Return ``value`` without the entries under ``keys``, at any depth. Case does not matter."""
-    return _without(value, frozenset(key.lower() for key in keys), MAX_DEPTH)
+    return _without(value, _in_lower_case(tuple(keys)), MAX_DEPTH)
+
+
+@lru_cache(maxsize=64)
+def _in_lower_case(keys: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(key.lower() for key in keys)
 
 
 def _without(value: Any, keys: frozenset[str], depth: int) -> Any:
+    if isinstance(value, _PLAIN):
+        return value
     if isinstance(value, Mapping) and depth:
         return {
             key: _without(inner, keys, depth - 1)

@@ -11,6 +11,7 @@ from typing import Final
 from tests.benchmarks import (
     check,
     collector,
+    diff,
     hooks,
     judge,
     memory,
@@ -41,6 +42,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Row]]]] = {
     "receiver": receiver.rows,
     "check": check.rows,
     "tape": tape.rows,
+    "diff": diff.rows,
     "worktree": worktree.rows,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from spangate._dialects import dialect_of
@@ -23,7 +23,12 @@ def derived(run: Run) -> dict[Span, Sequence[Span]]:
     tools: dict[str | None, list[Span]] = {}
     for span in run.of_role("tool"):
         tools.setdefault(dialect_of(span).tool_call(span).call_id, []).append(span)
-    tools.pop(None, None)
+    return derived_of(run, tools)
+
+
+def derived_of(run: Run, tools: Mapping[str | None, Sequence[Span]]) -> dict[Span, Sequence[Span]]:
+    """Do the same for whoever knows the tool spans by their call ids already."""
+    tools = {call_id: spans for call_id, spans in tools.items() if call_id is not None}
     asked, received = _traffic(run, tools) if tools else ({}, {})
     found: dict[Span, dict[Span, None]] = {}
     for call_id, askers in asked.items():

@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from spangate._cites.arguments import as_object, differ
 from spangate._cites.conversation import Call
@@ -44,7 +44,7 @@ def invocations(run: Run) -> Sequence[Invocation]:
         call = dialect_of(span).tool_call(span)
         frame = frame_above(span)
         outer = None if frame is None else known.get(frame)
-        if outer is not None and _is_one(outer, call.call_id, call.name):
+        if outer is not None and is_one_call(outer, call.call_id, call.name):
             outer.call_id = outer.call_id or call.call_id
             outer.name = outer.name or call.name
             known[span] = outer
@@ -54,11 +54,21 @@ def invocations(run: Run) -> Sequence[Invocation]:
     return run.walk(found)
 
 
-def _is_one(outer: Invocation, call_id: str | None, name: str | None) -> bool:
+class CallLike(Protocol):
+    """What tells of a call of a tool: its id and its name, None or empty where it is not known."""
+
+    @property
+    def call_id(self) -> str | None: ...
+
+    @property
+    def name(self) -> str | None: ...
+
+
+def is_one_call(outer: CallLike, call_id: str | None, name: str | None) -> bool:
     """Say whether a tool span directly inside another one is the same call, seen by another instrumentation."""
     if outer.call_id is not None and call_id is not None:
         return outer.call_id == call_id
-    return outer.name is None or name is None or outer.name == name
+    return not outer.name or not name or outer.name == name
 
 
 def match(calls: Sequence[Call], executed: Sequence[Invocation]) -> None:

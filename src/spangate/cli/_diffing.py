@@ -51,7 +51,7 @@ class Asked:
 
 def run(asked: Asked) -> int:
     """Diff two recordings and write what was found. Returns the exit code."""
-    with _without_collecting():
+    with without_collecting():
         rules, allowed = _allowed(asked.allow)
         pairs = two_recordings(asked.first, asked.second)
         known = [one for path in asked.baselines for one in _baselines(path)]
@@ -61,7 +61,7 @@ def run(asked: Asked) -> int:
 
 
 @contextmanager
-def _without_collecting() -> Iterator[None]:
+def without_collecting() -> Iterator[None]:
     """Look for no garbage meanwhile: nothing is freed before the end, and looking takes as long as the diff itself."""
     was_on = gc.isenabled()
     gc.disable()

@@ -16,6 +16,9 @@ WINDOW: Final = 1 << 13
 
 _KEPT: Final = 1 << 23
 """So many bits of a table are kept at once."""
+_FEW: Final = 400
+_PATIENCE: Final = 8
+"""A search for what little differs gives up beyond so many items, or so many steps for each item."""
 _ONES: Final = str.maketrans("01", "10")
 
 
@@ -24,11 +27,11 @@ def align(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
 
     Between two pairs, what stands alone on the left comes before what stands alone on the right.
 
-    The time is linear in what both have in common at their beginnings and ends. In between it is proportional to the
-    product of the lengths, but some thousand steps at once, since rows of the table are long whole numbers: a tenth of
-    a second for 20,000 random items on either side, one second for 65,000. Beyond that (``WHOLE``) it is linear again,
-    and the best within windows only: what has moved by more than ``WINDOW`` / 2 places may then stand alone. Memory is
-    linear, whatever the items are.
+    The time is linear where no more than some hundred items stand alone. Else it is, without what both have in common
+    at their ends, proportional to the product of the lengths, but some thousand steps at once, since rows of the table
+    are long whole numbers: a tenth of a second for 20,000 random items on either side, one second for 65,000. Beyond
+    that (``WHOLE``) it is linear again, and the best within windows only: what has moved by more than ``WINDOW`` / 2
+    places may then stand alone. Memory is linear, whatever the items are.
 
     Args:
         left: One sequence.
@@ -85,7 +88,54 @@ def _matches(left: Sequence[Hashable], right: Sequence[Hashable], start: int) ->
 
 
 def _best(left: list[int], right: list[int]) -> list[tuple[int, int]]:
-    """Return a longest common subsequence as pairs of indexes, by Hirschberg's halving."""
+    """Return a longest common subsequence as pairs of indexes: by Myers' search if little differs, else by a table."""
+    few = _searched(left, right) if len(left) * len(right) > _KEPT else None
+    return _halved(left, right) if few is None else few
+
+
+def _searched(left: list[int], right: list[int]) -> list[tuple[int, int]] | None:
+    """Return the pairs if no more than ``_FEW`` items stand alone, None if more do, or it would take long to see."""
+    furthest = {1: 0}
+    history: list[dict[int, int]] = []
+    steps = _PATIENCE * (len(left) + len(right))
+    for loose in range(_FEW + 1):
+        history.append(furthest.copy())
+        for diagonal in range(-loose, loose + 1, 2):
+            at = before = _entry(furthest, diagonal, loose)
+            while at < len(left) and at - diagonal < len(right) and left[at] == right[at - diagonal]:
+                at += 1
+            furthest[diagonal] = at
+            steps -= at - before
+            if at >= len(left) and at - diagonal >= len(right):
+                return _walked_back(history, len(left), len(right))
+        if steps < 0:
+            break
+    return None
+
+
+def _entry(furthest: dict[int, int], diagonal: int, loose: int) -> int:
+    """Return where a diagonal is entered: from the one above, or from the one below with one more item of the left."""
+    if diagonal == -loose or (diagonal != loose and furthest[diagonal - 1] < furthest[diagonal + 1]):
+        return furthest[diagonal + 1]
+    return furthest[diagonal - 1] + 1
+
+
+def _walked_back(history: list[dict[int, int]], left: int, right: int) -> list[tuple[int, int]]:
+    """Return the pairs on the way that a search has found, given how far it was before each round."""
+    found: list[tuple[int, int]] = []
+    for loose in range(len(history) - 1, -1, -1):
+        diagonal, furthest = left - right, history[loose]
+        at = _entry(furthest, diagonal, loose) if loose else 0
+        while left > at:
+            left, right = left - 1, right - 1
+            found.append((left, right))
+        from_above = diagonal == -loose or (diagonal != loose and furthest[diagonal - 1] < furthest[diagonal + 1])
+        left, right = (left, right - 1) if from_above else (left - 1, right)
+    return found[::-1]
+
+
+def _halved(left: list[int], right: list[int]) -> list[tuple[int, int]]:
+    """Return the pairs by Hirschberg's halving of the table of lengths."""
     found: list[tuple[int, int]] = []
     todo = [(0, len(left), 0, len(right))]
     while todo:

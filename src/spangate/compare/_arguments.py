@@ -13,17 +13,18 @@ from typing import Any, Final
 
 from spangate import _keys as keys
 from spangate._attempts import OPERATION, PATH, argument_text
-from spangate._canonical import canonical_hash, text_hash
+from spangate._canonical import canonical_hash, canonical_json, text_hash
 from spangate._dialects import NATIVE, dialect_of
 from spangate._dialects._values import OBJECT, parsed
 from spangate._dialects.native import native
 from spangate._records import ABSENT, Span
-from spangate._redaction import Redaction, without
+from spangate._redaction import REDACTED, Redaction, without
 from spangate.compare._rules import Rules
 
 _MAX_KNOWN: Final = 1 << 14
 _MAX_REMEMBERED: Final = 1 << 10
 _INPUTS: Final = ("argument", "input", "parameters")
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _HASHED: Final = "hashed"
 NOTHING: Final = canonical_hash({})
 """The digest of a call without arguments, however it was recorded."""
@@ -48,6 +49,7 @@ class Arguments:
         self._redaction = Redaction(rules.redact)
         self._volatile = tuple(rules.volatile)
         self._known: dict[str, Digest | None] = {}
+        self._fates: dict[str, str] = {}
 
     def digest(self, value: Any, spans: Iterable[Span]) -> Digest | None:
         """Return the digest of a call, None where nothing is known of its arguments.
@@ -101,11 +103,33 @@ class Arguments:
         """Return what is hashed; None for what is no JSON."""
         if value is ABSENT:
             return None
-        found = parsed(value)
         try:
+            if type(value) is dict and all(type(inner) in _PLAIN for inner in value.values()):
+                return canonical_json(self._flat(value))
+            found = parsed(value)
             return argument_text(value if found is ABSENT else without(found, self._volatile), self._redaction)
         except (TypeError, ValueError, RecursionError):
             return None
+
+    def _flat(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments that hold no others, as nearly all are, with the same left out of them as at any depth."""
+        kept: dict[str, Any] = {}
+        for key, inner in value.items():
+            fate = self._fates.get(key) or self._decide(key)
+            if fate == "kept":
+                kept[key] = self._redaction.of_text(inner) if isinstance(inner, str) else inner
+            elif fate == "secret":
+                kept[key] = REDACTED
+        return kept
+
+    def _decide(self, key: str) -> str:
+        """Say what becomes of the values under a key, and remember it."""
+        fate = "volatile" if not without({key: None}, self._volatile) else "kept"
+        if fate == "kept" and self._redaction.covers(key):
+            fate = "secret"
+        if len(self._fates) < _MAX_KNOWN:
+            self._fates[key] = fate
+        return fate
 
     def _as_object(self, value: Any) -> Mapping[str, Any] | None:
         found = without(self._redaction.of(parsed(value)), self._volatile)

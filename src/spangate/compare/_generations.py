@@ -131,4 +131,9 @@ def _declared(requests: Sequence[Request]) -> Iterator[Asked]:
 
 def _path(run: Run) -> Counter[tuple[str, str]]:
     """Count what was called, by name."""
-    return Counter((span.role, stable_name(span.name)) for span in run.of_role("generation", "tool", "process"))
+    called: Counter[tuple[str, str]] = Counter()
+    for (role, name), number in Counter(
+        (span.role, span.name) for span in run.of_role("generation", "tool", "process")
+    ).items():
+        called[role, stable_name(name)] += number
+    return called

@@ -60,30 +60,38 @@ class _Ranking:
 
     def run(self) -> None:
         """Rank all events; those that cause each other in a circle as if they said nothing."""
+        if not self._causes:
+            for number in range(len(self._events)):
+                self._place(number)
+            return
         heapq.heapify(self._ready)
-        self._rank_ready()
+        self._place_ready()
         for number, event in enumerate(self._events):
             if not self._done[number]:
                 self._causes[number] = [cause for cause in self._causes.get(number, ()) if self._done[cause]]
                 heapq.heappush(self._ready, (event.span.start_ns, number))
-                self._rank_ready()
+                self._place_ready()
 
-    def _rank_ready(self) -> None:
+    def _place_ready(self) -> None:
         while self._ready:
-            start_ns, number = heapq.heappop(self._ready)
+            _, number = heapq.heappop(self._ready)
             if self._done[number]:
                 continue
-            event = self._events[number]
-            self._settle(start_ns)
-            event.rank = 1 + self._rank_before(number, event)
+            self._place(number)
             self._done[number] = True
-            end_ns = event.span.end_ns
-            if end_ns is not None:
-                heapq.heappush(self._ending, (end_ns, start_ns, event.rank, event.is_generation))
             for effect in self._effects.get(number, ()):
                 self._waiting[effect] -= 1
                 if not self._waiting[effect]:
                     heapq.heappush(self._ready, (self._events[effect].span.start_ns, effect))
+
+    def _place(self, number: int) -> None:
+        """Rank one event, all causes of which have their ranks."""
+        event = self._events[number]
+        span = event.span
+        self._settle(span.start_ns)
+        event.rank = 1 + self._rank_before(number, event)
+        if span.end_ns is not None:
+            heapq.heappush(self._ending, (span.end_ns, span.start_ns, event.rank, event.is_generation))
 
     def _rank_before(self, number: int, event: Event) -> int:
         """Return the rank of what comes before an event."""

@@ -74,10 +74,12 @@ def _spans(call: Call) -> Iterator[Span]:
 
 
 def _speaks(span: Span) -> bool:
+    if keys.FINGERPRINT_TUPLE in span.attributes:
+        return True
     dialect = dialect_of(span)
     request = dialect.request(span)
     is_asked = any(value is not ABSENT for value in (request.model, request.system, request.messages))
-    return is_asked or keys.FINGERPRINT_TUPLE in span.attributes or dialect.response_id(span) is not None
+    return is_asked or dialect.response_id(span) is not None
 
 
 def asked(span: Span, model_from_config: str | None = None) -> Asked:

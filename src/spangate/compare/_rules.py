@@ -66,7 +66,7 @@ class Rules:
 
     def is_coarse(self, tool: str) -> bool:
         """Say whether a tool is compared by name only."""
-        return any(fnmatchcase(tool, pattern) for pattern in self.coarse)
+        return bool(self.coarse) and any(fnmatchcase(tool, pattern) for pattern in self.coarse)
 
 
 def _check(pattern: str) -> None:

@@ -18,8 +18,9 @@ class Step:
 
     ``span`` is the outermost that tells of it, ``others`` are those of other instrumentations inside; the whole run has
     none. ``agent`` is the name of the agent that made it. ``rank`` is its place among its like: those with the same
-    rank are in no order. ``asked`` are the arguments with which a model asked for a tool whose spans record none.
-    ``digest`` is that of a tool's arguments, None where they are unknown, or not compared (``is_coarse``).
+    rank are in no order. ``told`` are a tool's arguments where they are an object, until they are digested; ``asked``
+    those with which a model asked for a tool whose spans record none. ``digest`` is that of a tool's arguments, None
+    where they are unknown, or not compared (``is_coarse``).
     """
 
     kind: Literal["run", "agent", "tool"]
@@ -29,6 +30,7 @@ class Step:
     agent: str = ""
     rank: int = 0
     call_id: str | None = None
+    told: dict[str, Any] | None = None
     asked: Any = ABSENT
     digest: Digest | None = None
     is_coarse: bool = False

@@ -50,15 +50,18 @@ class Reader:
 
     def _tell(self, step: Step, apart: TakenApart) -> None:
         """Give a step its name and, if it is a tool, its digest."""
-        if step.kind == "agent" and step.span is not None:
-            step.name = self._agent_name(step.span)
+        span = step.span
+        if span is None:
             return
-        step.name = self.names.of(step.name)
+        if step.kind == "agent":
+            step.name = self._agent_name(span)
+            return
+        step.name = self.names.of(step.name or span.name)
         step.is_coarse = self.rules.is_coarse(step.name)
         if step.is_coarse:
             step.token = self._one(("tool", step.name, "", _COARSE))
             return
-        value = self.arguments.value(step.spans)
+        value, step.told = self.arguments.value(step.spans) if step.told is None else step.told, None
         if value is ABSENT:
             value = step.asked = apart.asked(step.call_id)
         step.digest = self.arguments.digest(value, step.spans)

@@ -6,12 +6,13 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from spangate._causes import causes
-from spangate._causes.derived import derived
-from spangate._cites.match import invocations
+from spangate._causes.derived import derived_of
+from spangate._cites.arguments import as_object
+from spangate._cites.match import FRAMES, is_one_call
 from spangate._dialects import dialect_of
 from spangate._lineage import nearest
 from spangate._records import ABSENT, Span
@@ -28,20 +29,41 @@ class TakenApart:
     def __init__(self, run: Run) -> None:
         self.top = Step("run")
         self._run = run
-        self._step_of = _steps(run)
         self._asked: dict[str, Any] | None = None
         self._names_asked: dict[Step, set[str | None]] = {}
-        above = nearest(run, self._step_of.__contains__)
+        self._frame_above = nearest(run, lambda span: span.role in FRAMES)
+        self._step_of: dict[Span, Step] = {span: Step("agent", span.name, span) for span in run.of_role("agent")}
+        self._by_id: dict[str | None, list[Span]] = {}
+        for span in run.of_role("tool"):
+            self._add_call(span)
         self._models: dict[Step, list[Span]] = {}
         for span in run.of_role("generation"):
-            self._models.setdefault(self._home(above(span)), []).append(span)
-        for span in _by_start(self._step_of):
-            step = self._step_of[span]
+            self._models.setdefault(self._home(span), []).append(span)
+        for span, step in self._step_of.items():
             if step.span is span:
-                self._home(above(span)).take_in(step)
+                self._home(span).take_in(step)
         self._rank()
 
-    def _home(self, above: Span | None) -> Step:
+    def _add_call(self, span: Span) -> None:
+        """Make a step of a call, unless its span is inside another one that tells of the same."""
+        call = dialect_of(span).tool_call(span)
+        self._by_id.setdefault(call.call_id, []).append(span)
+        frame = self._frame_above(span)
+        outer = None if frame is None or frame.role != "tool" else self._step_of.get(frame)
+        if outer is None or not is_one_call(outer, call.call_id, call.name):
+            told = as_object(call.arguments)
+            self._step_of[span] = Step("tool", call.name or "", span, call_id=call.call_id, told=told)
+            return
+        outer.call_id = outer.call_id or call.call_id
+        outer.name = outer.name or call.name or ""
+        outer.others += (span,)
+        self._step_of[span] = outer
+
+    def _home(self, span: Span) -> Step:
+        """Return the step that a span is inside of; model calls are none."""
+        above = self._frame_above(span)
+        while above is not None and above.role == "generation":
+            above = self._frame_above(above)
         return self.top if above is None else self._step_of[above]
 
     def asked(self, call_id: str | None) -> Any:
@@ -82,7 +104,7 @@ class TakenApart:
     def _causes(self) -> Mapping[Span, Sequence[Span]]:
         """Return what caused each span, declared or derived. Of a call that two spans tell of, the outer one counts."""
         found: dict[Span, list[Span]] = {}
-        for edges in (self._run.remember(causes).of, derived(self._run)):
+        for edges in (self._run.remember(causes).of, derived_of(self._run, self._by_id)):
             for effect, by in edges.items():
                 found.setdefault(self._outermost(effect), []).extend(map(self._outermost, by))
         return found
@@ -102,25 +124,3 @@ class TakenApart:
                 names.update([None] if asked is None else [call.name for call in asked])
             self._names_asked[home] = names
         return None in self._names_asked[home] or step.name in self._names_asked[home]
-
-
-def _steps(run: Run) -> dict[Span, Step]:
-    """Return the step that each span of an agent or a tool tells of."""
-    found = {span: Step("agent", span.name, span) for span in run.of_role("agent")}
-    calls = invocations(run)
-    for call in calls:
-        found[call.span] = Step("tool", call.name or call.span.name, call.span, call_id=call.call_id)
-    tools = run.of_role("tool")
-    if len(calls) < len(tools):
-        above = nearest(run, found.__contains__)
-        for span in tools:
-            outer = None if span in found else above(span)
-            if outer is not None:
-                found[outer].others += (span,)
-        for step in [*found.values()]:
-            found.update(dict.fromkeys(step.others, step))
-    return found
-
-
-def _by_start(spans: Iterable[Span]) -> list[Span]:
-    return sorted(spans, key=lambda span: span.start_ns)
